@@ -14,7 +14,7 @@ use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
 use crate::key::KeyLocation;
-use crate::word;
+use crate::named_value;
 
 /// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -32,7 +32,7 @@ pub struct Source {
     /// Values that replace those of the rack file.
     pub overrides: Overrides,
     /// Wire, instead of the file's.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub wire: Option<WireKind>,
     /// True if all data goes in frames.
     #[serde(default)]
@@ -108,7 +108,7 @@ pub struct Overrides {
     /// Seed of the job's data and of every random fault.
     pub seed: Option<u64>,
     /// Retransmission of lost packets, end to end.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub transport: Option<RetransmissionMode>,
     /// True to switch link-level retry on for every link, false to switch it off.
     pub llr: Option<bool>,
@@ -121,7 +121,7 @@ pub struct Overrides {
     /// Share of frames that arrive after a later frame, from 0 to 1.
     pub reorder: Option<f64>,
     /// Payload mode of long transfers. It applies to virtual time only.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub payload: Option<PayloadMode>,
 }
 
@@ -154,27 +154,27 @@ impl Overrides {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct JobOptions {
     /// Kind of job.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub job: Option<JobName>,
     /// Collective.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub collective: Option<CollectiveKind>,
     /// Reduction operator.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub op: Option<ReduceOperation>,
     /// Type of one element.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub element: Option<ElementType>,
     /// Algorithms of the collective.
-    #[serde(default, with = "word::list")]
+    #[serde(default, with = "named_value::list")]
     pub algorithm: Option<Vec<AlgorithmChoice>>,
     /// Name of the collective's root node.
     pub root: Option<String>,
     /// Reaction of a collective to lost ranks.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub on_loss: Option<OnLoss>,
     /// Traffic pattern.
-    #[serde(default, with = "word")]
+    #[serde(default, with = "named_value")]
     pub pattern: Option<PatternName>,
     /// Number of messages of each flow.
     pub messages: Option<u32>,

@@ -273,7 +273,7 @@ impl Trial {
             measured: value,
             expected: self.expected,
             error: value.filter(|_| self.expected != 0.0).map(|value| value / self.expected - 1.0),
-            tolerance: self.tolerance.words(self.expected, events),
+            tolerance: self.tolerance.text(self.expected, events),
             verdict,
             events,
             note: notes.into_iter().flatten().collect::<Vec<_>>().join("; "),
@@ -304,7 +304,7 @@ impl Tolerance {
         spread * SIGMAS / events.sqrt() + slack
     }
 
-    fn words(self, expected: f64, events: Option<u64>) -> String {
+    fn text(self, expected: f64, events: Option<u64>) -> String {
         match self {
             Self::Exact => "exact".to_owned(),
             Self::Relative(share) => format!("{} %", rounded(share * 100.0)),

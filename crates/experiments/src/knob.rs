@@ -41,7 +41,7 @@ pub enum KnobKind {
         thousandths: u16,
     },
     /// One of the usual values.
-    Word,
+    Choice,
 }
 
 /// Error of a knob or value that is refused.
@@ -113,7 +113,7 @@ impl Knobs {
     ///
     /// # Panics
     /// If the experiment has no such knob: its declaration and its trials disagree.
-    pub(crate) fn words(&self, name: &str, reduced: bool) -> Vec<String> {
+    pub(crate) fn values(&self, name: &str, reduced: bool) -> Vec<String> {
         if let Some(values) = self.values.get(name) {
             return values.clone();
         }
@@ -126,12 +126,12 @@ impl Knobs {
     /// Returns the values of a knob that is a count.
     pub(crate) fn counts(&self, name: &str, reduced: bool) -> Vec<u64> {
         let kind = self.known.iter().find(|knob| knob.name == name).map(|knob| knob.kind);
-        self.words(name, reduced).iter().filter_map(|value| kind?.whole(value)).collect()
+        self.values(name, reduced).iter().filter_map(|value| kind?.whole(value)).collect()
     }
 
     /// Returns the values of a knob that is a share.
     pub(crate) fn shares(&self, name: &str, reduced: bool) -> Vec<f64> {
-        self.words(name, reduced).iter().filter_map(|value| units::probability(value)).collect()
+        self.values(name, reduced).iter().filter_map(|value| units::probability(value)).collect()
     }
 }
 
@@ -144,7 +144,7 @@ impl Knob {
                 let most = f64::from(thousandths) / 1000.0 * (1.0 + 1e-12);
                 units::probability(value).is_some_and(|share| share > 0.0 && share <= most)
             }
-            KnobKind::Word => self.usual.contains(&value),
+            KnobKind::Choice => self.usual.contains(&value),
             counted => counted.whole(value).is_some(),
         };
         if is_fine {
@@ -169,7 +169,7 @@ impl KnobKind {
             Self::Metres(least, most) => {
                 (bare.or_else(|| whole(units::length_mm(text)?, 1_000)), least, most)
             }
-            Self::Share | Self::ShareUpTo { .. } | Self::Word => return None,
+            Self::Share | Self::ShareUpTo { .. } | Self::Choice => return None,
         };
         value.filter(|value| (least..=most).contains(value))
     }
@@ -185,7 +185,7 @@ impl KnobKind {
                 let most = f64::from(thousandths) / 1000.0;
                 format!("above 0 and at most {most}, and beyond that the formula does not hold")
             }
-            Self::Word => "one of its values".to_owned(),
+            Self::Choice => "one of its values".to_owned(),
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         },
         Knob { name: "cable", description: "", usual: &["3"], reduced: &[], kind: KnobKind::Metres(1, 2000) },
         Knob { name: "link.loss", description: "", usual: &["0.01"], reduced: &[], kind: KnobKind::Share },
-        Knob { name: "mode", description: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Word },
+        Knob { name: "mode", description: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Choice },
         Knob {
             name: "loss",
             description: "",

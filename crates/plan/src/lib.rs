@@ -1,7 +1,7 @@
 //! Description of a rack and its job, read from a file and checked.
 //!
 //! The crate has layers, and each imports only itself and lower ones (`tests/layers.rs`):
-//! - `setting`: units, words, and the form in which keys are declared.
+//! - `setting`: units, named values, and the form in which keys are declared.
 //! - `model`: checked data, of which [`Plan`] is the whole.
 //! - `read`: text to a tree in which every value has its position, then to values with their units, then to members and links.
 //! - `check`: contradictions and values out of range, deadlock, and the methods of [`Plan`] that read and check a file.
@@ -60,4 +60,4 @@ pub use read::trace;
 pub use read::units;
 pub use schema::json::{fault_schema, schema};
 pub use schema::{DeclaredKey, DeclaredValue, declared_key};
-pub use setting::word::Word;
+pub use setting::named_value::NamedValue;

@@ -1,6 +1,6 @@
 //! A command line that cannot be understood is refused as everything else is: what, and a hint in the last line.
 //!
-//! The parser finds the mistake, and the first paragraph of its words is kept; its suggestions become the hint.
+//! The parser finds the mistake, and the first paragraph of its text is kept; its suggestions become the hint.
 //! A value's own parser may know better what to write: it says so behind `; hint: `.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -43,12 +43,12 @@ fn complaint(error: &clap::Error, command: &str) -> Failure {
 fn hint_for(error: &clap::Error, command: &str) -> String {
     let suggested =
         [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
-    if let Some(near) = suggested.into_iter().find_map(|kind| words(error, kind).into_iter().next()) {
+    if let Some(near) = suggested.into_iter().find_map(|kind| texts(error, kind).into_iter().next()) {
         return format!("did you mean {near}?");
     }
-    let option = words(error, ContextKind::InvalidArg).into_iter().next().unwrap_or_default();
+    let option = texts(error, ContextKind::InvalidArg).into_iter().next().unwrap_or_default();
     let option = option.split(' ').next().unwrap_or_default();
-    let values = words(error, ContextKind::ValidValue);
+    let values = texts(error, ContextKind::ValidValue);
     match error.kind() {
         ErrorKind::InvalidValue if !values.is_empty() => format!("{option} is one of {}", values.join(", ")),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
@@ -60,8 +60,8 @@ fn hint_for(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// Returns the words that the parser attached to the error under this heading.
-fn words(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
+/// Returns the texts that the parser attached to the error under this heading.
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text],
         Some(ContextValue::Strings(texts)) => texts.iter().map(String::as_str).collect(),

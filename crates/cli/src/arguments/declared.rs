@@ -4,7 +4,7 @@
 //! builds all options.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use rackloom_plan::{DeclaredKey, DeclaredValue, Word, declared_key};
+use rackloom_plan::{DeclaredKey, DeclaredValue, NamedValue, declared_key};
 
 /// Returns the declaration of the key at this path, such as `job.collective.op`.
 fn key(path: &str) -> DeclaredKey {
@@ -37,17 +37,17 @@ where
     move |text| key(path).read(text)
 }
 
-/// Returns a parser for one of the words of a type. Words with a meaning of their own are explained in the long help.
-pub(super) fn word<T: Word>() -> impl TypedValueParser<Value = T> {
+/// Returns a parser for one of the names of a type. The long help shows the meanings of names that have one.
+pub(super) fn named<T: NamedValue>() -> impl TypedValueParser<Value = T> {
     let mut meanings = T::MEANINGS.iter();
-    let words = T::WORDS.iter().map(|word| {
-        let value = PossibleValue::new(*word);
+    let names = T::NAMES.iter().map(|name| {
+        let value = PossibleValue::new(*name);
         match meanings.next() {
             Some(meaning) => value.help(meaning.trim_end_matches('.')),
             None => value,
         }
     });
-    PossibleValuesParser::new(words).try_map(|word| T::of(&word).ok_or("not one of the words"))
+    PossibleValuesParser::new(names).try_map(|name| T::from_name(&name).ok_or("not one of the names"))
 }
 
 #[cfg(test)]
@@ -74,11 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn words_are_values_of_their_type() {
-        let command = clap::Command::new("test").arg(clap::Arg::new("job").value_parser(word::<JobName>()));
+    fn names_are_values_of_their_type() {
+        let command = clap::Command::new("test").arg(clap::Arg::new("job").value_parser(named::<JobName>()));
         let parsed = command.clone().try_get_matches_from(["test", "traffic"]).unwrap();
         assert_eq!(parsed.get_one::<JobName>("job"), Some(&JobName::Traffic));
         assert!(command.try_get_matches_from(["test", "dance"]).unwrap_err().to_string().contains("traffic"));
-        assert_eq!(WireKind::MEANINGS.len(), WireKind::WORDS.len());
+        assert_eq!(WireKind::MEANINGS.len(), WireKind::NAMES.len());
     }
 }

@@ -9,44 +9,44 @@ use clap::{ArgAction, Args};
 use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
 use rackloom_plan::{AlgorithmChoice, JobName, OnLoss, PatternName, Sizes};
 
-use super::declared::{meaning, summary, value, word};
+use super::declared::{meaning, named, summary, value};
 use super::headings::{DATA, FAULTS, WHAT};
 
 /// Options that replace values of the rack file's job.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct JobOptions {
-    #[arg(long, help_heading = WHAT, value_name = "JOB", value_parser = word::<JobName>(), help = summary("job"))]
+    #[arg(long, help_heading = WHAT, value_name = "JOB", value_parser = named::<JobName>(), help = summary("job"))]
     pub(crate) job: Option<JobName>,
     #[arg(
-        long, help_heading = WHAT, value_name = "NAME", value_parser = word::<CollectiveKind>(),
+        long, help_heading = WHAT, value_name = "NAME", value_parser = named::<CollectiveKind>(),
         help = summary("job.collective.collective")
     )]
     pub(crate) collective: Option<CollectiveKind>,
     #[arg(
-        long, help_heading = DATA, value_name = "NAME", value_parser = word::<ReduceOperation>(),
+        long, help_heading = DATA, value_name = "NAME", value_parser = named::<ReduceOperation>(),
         help = summary("job.collective.op")
     )]
     pub(crate) op: Option<ReduceOperation>,
     #[arg(
         long = "type", help_heading = DATA, visible_alias = "dtype", value_name = "NAME",
-        value_parser = word::<ElementType>(), help = summary("job.collective.type")
+        value_parser = named::<ElementType>(), help = summary("job.collective.type")
     )]
     pub(crate) element: Option<ElementType>,
     #[arg(
         long, help_heading = WHAT, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1,
-        action = ArgAction::Set, value_parser = word::<AlgorithmChoice>(),
+        action = ArgAction::Set, value_parser = named::<AlgorithmChoice>(),
         help = summary("job.collective.algorithm"), long_help = meaning("job.collective.algorithm")
     )]
     pub(crate) algorithm: Option<Vec<AlgorithmChoice>>,
     #[arg(long, help_heading = WHAT, value_name = "NODE", help = summary("job.collective.root"))]
     pub(crate) root: Option<String>,
     #[arg(
-        long, help_heading = FAULTS, value_name = "NAME", value_parser = word::<OnLoss>(),
+        long, help_heading = FAULTS, value_name = "NAME", value_parser = named::<OnLoss>(),
         help = summary("job.collective.on_loss")
     )]
     pub(crate) on_loss: Option<OnLoss>,
     #[arg(
-        long, help_heading = WHAT, value_name = "NAME", value_parser = word::<PatternName>(),
+        long, help_heading = WHAT, value_name = "NAME", value_parser = named::<PatternName>(),
         help = format!("{}; implies --job traffic", summary("job.traffic.pattern"))
     )]
     pub(crate) pattern: Option<PatternName>,

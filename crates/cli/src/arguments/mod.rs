@@ -22,7 +22,7 @@ use rackloom_plan::{PayloadMode, WireKind};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
-use self::declared::{meaning, summary, word};
+use self::declared::{meaning, named, summary};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
@@ -124,7 +124,7 @@ pub(crate) enum GpuCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Processes {
     #[arg(
-        long, help_heading = LINKS, value_name = "WIRE", value_parser = word::<WireKind>(),
+        long, help_heading = LINKS, value_name = "WIRE", value_parser = named::<WireKind>(),
         help = summary("wire"), long_help = meaning("wire")
     )]
     pub(crate) wire: Option<WireKind>,
@@ -296,7 +296,7 @@ pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[arg(
-        long, help_heading = DATA, value_name = "MODE", value_parser = word::<PayloadMode>(),
+        long, help_heading = DATA, value_name = "MODE", value_parser = named::<PayloadMode>(),
         help = summary("payload"), long_help = meaning("payload")
     )]
     pub(crate) payload: Option<PayloadMode>,

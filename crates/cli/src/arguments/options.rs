@@ -20,8 +20,8 @@ pub(crate) fn command_line() -> String {
 fn quoted(argument: &OsString) -> String {
     let text = argument.to_string_lossy();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,%+@*".contains(&byte);
-    let is_word = !text.is_empty() && text.bytes().all(is_plain) && !text.contains('*');
-    if is_word { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let is_plain_text = !text.is_empty() && text.bytes().all(is_plain) && !text.contains('*');
+    if is_plain_text { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 impl From<&RunArguments> for RunOptions {

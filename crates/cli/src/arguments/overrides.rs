@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rackloom_protocol::RetransmissionMode;
 
-use super::declared::{meaning, on_every_link, summary, value, word};
+use super::declared::{meaning, named, on_every_link, summary, value};
 use super::headings::{DATA, FAULTS, LINKS, WHAT};
 use super::job::JobOptions;
 
@@ -20,7 +20,7 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "N", help_heading = DATA)]
     pub(crate) seed: Option<u64>,
     #[arg(
-        long, help_heading = LINKS, value_name = "MODE", value_parser = word::<RetransmissionMode>(),
+        long, help_heading = LINKS, value_name = "MODE", value_parser = named::<RetransmissionMode>(),
         help = summary("transport.mode"), long_help = meaning("transport.mode")
     )]
     pub(crate) transport: Option<RetransmissionMode>,
@@ -49,7 +49,7 @@ pub(crate) struct Overrides {
     pub(crate) reorder: Option<f64>,
 }
 
-/// Returns a parser for the two words of a feature that is switched on or off.
+/// Returns a parser for the two values of a feature that is switched on or off.
 fn on_or_off() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["on", "off"]).map(|word| word == "on")
+    PossibleValuesParser::new(["on", "off"]).map(|value| value == "on")
 }

@@ -9,7 +9,7 @@ use rackloom_collectives::{CollectiveKind, ElementType};
 use rackloom_control::source::{JobOptions, Overrides};
 use rackloom_plan::AlgorithmChoice;
 
-use super::declared::{summary, word};
+use super::declared::{named, summary};
 use super::headings::OUTPUT;
 use super::job::size;
 
@@ -28,19 +28,19 @@ pub(crate) struct ScheduleArguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScheduleOptions {
     #[arg(
-        long, value_name = "NAME", value_parser = word::<CollectiveKind>(),
+        long, value_name = "NAME", value_parser = named::<CollectiveKind>(),
         help = summary("job.collective.collective")
     )]
     collective: Option<CollectiveKind>,
     #[arg(
-        long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = word::<ElementType>(),
+        long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = named::<ElementType>(),
         help = summary("job.collective.type")
     )]
     element: Option<ElementType>,
     /// Algorithm of the collective; "auto" prints the candidates, several names (ring,two-shot) print the cost of each
     #[arg(
         long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set,
-        value_parser = word::<AlgorithmChoice>()
+        value_parser = named::<AlgorithmChoice>()
     )]
     algorithm: Option<Vec<AlgorithmChoice>>,
     #[arg(long, value_name = "NODE", help = summary("job.collective.root"))]

@@ -41,7 +41,7 @@ pub(super) static BLOCKED_CLASS: Experiment = Experiment {
         description: "how the channels share the link",
         usual: &["strict", "round-robin", "weighted"],
         reduced: &[],
-        kind: KnobKind::Word,
+        kind: KnobKind::Choice,
     }],
     axes: Axes {
         x: Axis { label: "what is set", is_logarithmic: false },
@@ -67,7 +67,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
             run: Box::new(move || measure(seed, store_bytes, &channels, is_blocked)),
         });
     };
-    for arbiter in setup.knobs.words("channels.arbiter", setup.reduced) {
+    for arbiter in setup.knobs.values("channels.arbiter", setup.reduced) {
         let weights = if arbiter == "weighted" { ", weights: [1, 1, 1, 1]" } else { "" };
         let channels = format!("channels: {{arbiter: {arbiter}{weights}}}");
         let what = format!("bulk blocked, a channel for each class, {arbiter}");

@@ -35,7 +35,7 @@ pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
             description: "the faults of the fabric",
             usual: &["clean", "drop", "duplicate", "reorder", "corrupt", "all", "cut", "kill"],
             reduced: &["all", "cut", "kill"],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "operations",
@@ -58,7 +58,7 @@ pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     for operations in setup.knobs.counts("operations", setup.reduced) {
-        for (number, script) in setup.knobs.words("script", setup.reduced).into_iter().enumerate() {
+        for (number, script) in setup.knobs.values("script", setup.reduced).into_iter().enumerate() {
             trials.push(trial(setup, number, script, operations));
         }
     }

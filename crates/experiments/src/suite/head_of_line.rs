@@ -36,7 +36,7 @@ pub(super) static HEAD_OF_LINE: Experiment = Experiment {
             description: "what waits for what in the switch",
             usual: &["by-input", "by-output"],
             reduced: &[],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "ports",
@@ -77,7 +77,7 @@ fn in_words(rows: &[Row]) -> Vec<String> {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let slots = if setup.reduced { 6_000 } else { 12_000 };
-    for queues in setup.knobs.words("forwarding.queues", setup.reduced) {
+    for queues in setup.knobs.values("forwarding.queues", setup.reduced) {
         for ports in setup.knobs.counts("ports", setup.reduced) {
             let (seed, run_ports, run_queues) = (setup.seed, setup.run_count(ports), queues.clone());
             // Chance is smaller than that for so many slots; with queues per output a queue is sometimes empty.

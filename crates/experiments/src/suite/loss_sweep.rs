@@ -68,14 +68,14 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
             description: "how lost packets are sent again end to end",
             usual: &["go-back-n", "selective"],
             reduced: &[],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "link.llr",
             description: "whether the link repeats by itself",
             usual: &["off", "on"],
             reduced: &[],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
     ],
     axes: Axes {
@@ -167,8 +167,8 @@ fn in_words(rows: &[Row]) -> Vec<String> {
 }
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
-    let modes = setup.knobs.words("transport.mode", setup.reduced);
-    let retries = setup.knobs.words("link.llr", setup.reduced);
+    let modes = setup.knobs.values("transport.mode", setup.reduced);
+    let retries = setup.knobs.values("link.llr", setup.reduced);
     let losses = setup.knobs.shares("link.loss", setup.reduced);
     let is_wanted = |recovery: &Recovery| {
         let retry = if recovery.is_on_the_link { "on" } else { "off" };

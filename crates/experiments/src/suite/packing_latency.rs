@@ -31,7 +31,7 @@ pub(super) static PACKING_LATENCY: Experiment = Experiment {
         description: "whether frames are shared",
         usual: &["off", "opportunistic"],
         reduced: &[],
-        kind: KnobKind::Word,
+        kind: KnobKind::Choice,
     }],
     axes: Axes {
         x: Axis { label: "packing", is_logarithmic: false },
@@ -50,7 +50,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let answer_ns = serialisation_ns(SUE.wire_bytes(0, 0), RATE_BITS_PER_S);
     let expected = round_trip_ns(DELAY_NS, store_ns, answer_ns);
     let one_operation_ns = serialisation_ns(SUE.per_operation + STORE_BYTES, RATE_BITS_PER_S);
-    let modes = setup.knobs.words("packing.mode", setup.reduced).into_iter();
+    let modes = setup.knobs.values("packing.mode", setup.reduced).into_iter();
     let (seed, delay_ns) = (setup.seed, setup.run_count(DELAY_NS as u64));
     let trial = |mode: String| Trial {
         series: mode.clone(),

@@ -40,7 +40,7 @@ pub(super) static PATH_POLICIES: Experiment = Experiment {
             description: "which path a packet takes",
             usual: &["address", "flow", "round-robin", "spray", "least-queue"],
             reduced: &["flow", "spray", "least-queue"],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "shape.star.planes",
@@ -77,7 +77,7 @@ fn in_words(rows: &[Row]) -> Vec<String> {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let (seed, puts) = (setup.seed, if setup.reduced { 2_000 } else { 6_000 });
-    for policy in setup.knobs.words("paths.policy", setup.reduced) {
+    for policy in setup.knobs.values("paths.policy", setup.reduced) {
         for planes in setup.knobs.counts("shape.star.planes", setup.reduced) {
             let run_planes = setup.run_count(planes);
             let is_per_packet = !matches!(policy.as_str(), "address" | "flow");

@@ -38,14 +38,14 @@ pub(super) static PATTERNS: Experiment = Experiment {
             description: "who sends to whom",
             usual: &NAMES,
             reduced: &["permutation", "experts"],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "shape",
             description: "topology of 8 nodes; the ring with the all-to-all only",
             usual: &["star", "full-mesh", "ring"],
             reduced: &[],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
     ],
     axes: Axes {
@@ -71,8 +71,8 @@ fn matrix(pattern: &str, puts: u64, seed: u64) -> Matrix {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let puts = if setup.reduced { 200 } else { 1_000 };
-    for shape in setup.knobs.words("shape", setup.reduced) {
-        for pattern in setup.knobs.words("pattern", setup.reduced) {
+    for shape in setup.knobs.values("shape", setup.reduced) {
+        for pattern in setup.knobs.values("pattern", setup.reduced) {
             // On a ring only all-to-all has a closed form.
             if shape == "ring" && pattern != "all-to-all" {
                 continue;

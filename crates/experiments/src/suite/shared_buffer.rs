@@ -38,7 +38,7 @@ pub(super) static SHARED_BUFFER: Experiment = Experiment {
             description: "how many times what is free an input may hold",
             usual: &["0.25", "1", "4"],
             reduced: &["1"],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "inputs",
@@ -88,7 +88,7 @@ fn in_words(rows: &[Row]) -> Vec<String> {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let (seed, bytes) = (setup.seed, setup.run_count(BUFFER_BYTES));
-    for alpha in setup.knobs.words("forwarding.buffer.alpha", setup.reduced) {
+    for alpha in setup.knobs.values("forwarding.buffer.alpha", setup.reduced) {
         for inputs in setup.knobs.counts("inputs", setup.reduced) {
             let expected = alpha.parse().map_or(f64::NAN, |alpha| frames_of(alpha, inputs as f64));
             let run_alpha = alpha.clone();

@@ -37,7 +37,7 @@ pub(super) static SIZE_SWEEP: Experiment = Experiment {
             description: "profile of headers",
             usual: &["own", "sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"],
             reduced: &[],
-            kind: KnobKind::Word,
+            kind: KnobKind::Choice,
         },
         Knob {
             name: "bytes",
@@ -59,7 +59,7 @@ pub(super) static SIZE_SWEEP: Experiment = Experiment {
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
-    for name in setup.knobs.words("link.headers", setup.reduced) {
+    for name in setup.knobs.values("link.headers", setup.reduced) {
         let headers = PROFILES.iter().find(|headers| headers.name == name);
         for bytes in setup.knobs.counts("bytes", setup.reduced) {
             let Some(headers) = headers.copied() else { continue };

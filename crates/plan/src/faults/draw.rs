@@ -289,7 +289,7 @@ impl Source for DrawnValues<'_> {
                 let beyond = most.min(least + FRAMES_MAX);
                 (least + self.draws.below(beyond - least)).to_string()
             }
-            Kind::Word(words) => self.draws.of(words).to_owned(),
+            Kind::Choice(names) => self.draws.of(names).to_owned(),
             kind => unreachable!("{kind:?} of `{}` is not drawn", key.name),
         };
         T::read(&text, &key.kind).unwrap_or(otherwise)

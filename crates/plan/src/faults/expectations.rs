@@ -2,7 +2,7 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
 /// Expectations of a run with faults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +29,7 @@ pub struct FaultExpectations {
     pub retransmitted_max: Option<u64>,
 }
 
-words! {
+named_values! {
     /// Expected end of a job on the surviving nodes. A wrong byte, an operation that is applied twice and a hang always fail.
     pub enum ExpectedEnd {
         /// All results are correct.
@@ -42,7 +42,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Set of events that must have happened by the end.
     pub enum RequiredEvents {
         /// All events. An event that has not happened proves nothing.

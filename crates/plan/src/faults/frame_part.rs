@@ -2,9 +2,9 @@
 
 use rackloom_protocol::wire::layout::{LINK, OPERATIONS};
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
-words! {
+named_values! {
     /// Part of a frame in which a bit is flipped.
     pub enum FramePart {
         /// Any part, Ethernet header included.

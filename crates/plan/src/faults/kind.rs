@@ -3,9 +3,9 @@
 //! Reading, checking, writing, the campaigns, the command and the document use these tables. A key that does not apply to a kind is
 //! refused, and a missing key that the kind needs is reported. `conditions` and `script` say what the values of the keys do.
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
-words! {
+named_values! {
     /// Kinds of faults.
     pub enum FaultKind {
         /// Frames are lost.

@@ -252,17 +252,17 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, mut event: E
     let (mut directions, mut members) = (Vec::new(), Vec::new());
     match event.what.keys().target {
         Target::Links => {
-            directions = resolve(reader, fields, |word| select::directions(plan, word));
+            directions = resolve(reader, fields, |text| select::directions(plan, text));
             lists(reader, fields, &mut event);
         }
         Target::Boundary => {
-            let side = resolve(reader, fields, |word| Ok(vec![select::member(plan, word)?]));
+            let side = resolve(reader, fields, |text| Ok(vec![select::member(plan, text)?]));
             directions = select::boundary(plan, &side);
         }
         Target::Members => {
-            members = resolve(reader, fields, |word| Ok(vec![select::member(plan, word)?]));
+            members = resolve(reader, fields, |text| Ok(vec![select::member(plan, text)?]));
         }
-        Target::Owners => members = resolve(reader, fields, |word| Ok(vec![select::owner(plan, word)?])),
+        Target::Owners => members = resolve(reader, fields, |text| Ok(vec![select::owner(plan, text)?])),
     }
     Fault::stated_by(&event, directions, members)
 }

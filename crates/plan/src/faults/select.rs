@@ -12,37 +12,37 @@ use crate::read::listed;
 use crate::read::mistake::{Complaint, nearest, quoted};
 
 /// Returns the directions that a text names.
-pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<LinkDirection>, Complaint> {
+pub(super) fn directions(plan: &Plan, text: &str) -> Result<Vec<LinkDirection>, Complaint> {
     let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<LinkDirection> {
         let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
         links.flat_map(|(edge, _)| both(edge)).collect()
     };
-    if word == "all" {
+    if text == "all" {
         return Ok(links_where(&|_| true));
     }
-    if let Some(plane) = word.strip_prefix("plane ") {
+    if let Some(plane) = text.strip_prefix("plane ") {
         let of_plane = links_where(&|link| link.edge.plane.0.to_string() == plane.trim());
         return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
     }
-    if names_a_direction(word) {
-        return direction_of(plan, word).map(|direction| vec![direction]);
+    if names_a_direction(text) {
+        return direction_of(plan, text).map(|direction| vec![direction]);
     }
-    if word.contains("--") {
-        return link(plan, word).map(|(edge, _)| both(edge).to_vec());
+    if text.contains("--") {
+        return link(plan, text).map(|(edge, _)| both(edge).to_vec());
     }
-    if let Some(start) = word.strip_suffix('-').filter(|start| plan.node_named(start).is_some()) {
-        let complaint = Complaint::about(format!("{} ends in the middle of a link's name", quoted(word)));
+    if let Some(start) = text.strip_suffix('-').filter(|start| plan.node_named(start).is_some()) {
+        let complaint = Complaint::about(format!("{} ends in the middle of a link's name", quoted(text)));
         return Err(complaint.hint(format!(
             "a shell takes `>` and what follows it for a file: write `{start}:n1` in place of `{start}->n1`"
         )));
     }
-    let member = member(plan, word)?;
+    let member = member(plan, text)?;
     Ok(links_where(&|link| link.edge.a == member || link.edge.b == member))
 }
 
 /// Returns the one direction that a text names.
-pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<LinkDirection, Complaint> {
-    if let Some((name, direction)) = word.split_once('/') {
+pub(super) fn direction_of(plan: &Plan, text: &str) -> Result<LinkDirection, Complaint> {
+    if let Some((name, direction)) = text.split_once('/') {
         let (edge, is_as_named) = link(plan, name)?;
         let is_forward = match direction {
             "forward" => is_as_named,
@@ -57,17 +57,17 @@ pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<LinkDirection, Com
             direction: if is_forward { Direction::Forward } else { Direction::Backward },
         });
     }
-    if !names_a_direction(word) {
-        let complaint = Complaint::about(format!("{} is no direction of a link", quoted(word)));
+    if !names_a_direction(text) {
+        let complaint = Complaint::about(format!("{} is no direction of a link", quoted(text)));
         return Err(complaint.hint("write who sends to whom, like `n0:n1`"));
     }
-    let (edge, is_as_named) = link(plan, &word.replace("->", "--").replacen(':', "--", 1))?;
+    let (edge, is_as_named) = link(plan, &text.replace("->", "--").replacen(':', "--", 1))?;
     Ok(LinkDirection { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
 }
 
 /// Returns true if a text has the form of one direction: `n0:n1`, `n0--n1/forward` or `n0->n1`.
-fn names_a_direction(word: &str) -> bool {
-    word.contains("->") || word.contains(':') || word.contains('/')
+fn names_a_direction(text: &str) -> bool {
+    text.contains("->") || text.contains(':') || text.contains('/')
 }
 
 /// Returns the links between these members and all others, in both directions.
@@ -78,11 +78,11 @@ pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<LinkDirection> {
 }
 
 /// Returns the member with this name.
-pub(super) fn member(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
+pub(super) fn member(plan: &Plan, text: &str) -> Result<NodeId, Complaint> {
     let names = || plan.members.iter().map(|member| member.name.as_str());
-    plan.node_named(word).ok_or_else(|| {
-        let complaint = Complaint::about(format!("there is no member {}", quoted(word)));
-        match nearest(word, names()) {
+    plan.node_named(text).ok_or_else(|| {
+        let complaint = Complaint::about(format!("there is no member {}", quoted(text)));
+        match nearest(text, names()) {
             Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
             None => complaint.hint(format!("members are {}", listed(names()))),
         }
@@ -90,21 +90,21 @@ pub(super) fn member(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
 }
 
 /// Returns the GPU node with this name. Only GPU nodes take part in the job.
-pub(super) fn endpoint(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
-    no_switch(plan, word, "has no part in the job")
+pub(super) fn endpoint(plan: &Plan, text: &str) -> Result<NodeId, Complaint> {
+    no_switch(plan, text, "has no part in the job")
 }
 
 /// Returns the GPU node with this name. Only GPU nodes have memory.
-pub(super) fn owner(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
-    no_switch(plan, word, "has no memory")
+pub(super) fn owner(plan: &Plan, text: &str) -> Result<NodeId, Complaint> {
+    no_switch(plan, text, "has no memory")
 }
 
-fn no_switch(plan: &Plan, word: &str, lack: &str) -> Result<NodeId, Complaint> {
-    let node = member(plan, word)?;
+fn no_switch(plan: &Plan, text: &str, lack: &str) -> Result<NodeId, Complaint> {
+    let node = member(plan, text)?;
     match plan.members[node.index()].role {
         MemberRole::Endpoint => Ok(node),
         MemberRole::Switch => {
-            Err(Complaint::about(format!("{} is a switch and {lack}", quoted(word))).hint("name a GPU node"))
+            Err(Complaint::about(format!("{} is a switch and {lack}", quoted(text))).hint("name a GPU node"))
         }
     }
 }

@@ -18,18 +18,18 @@ impl FaultScript {
         let mut text = format!("name: {}\nevents:\n", self.name);
         for event in &self.events {
             // Writing into a string cannot fail.
-            let _ = writeln!(text, "  - {{{}}}", words(event, plan).join(", "));
+            let _ = writeln!(text, "  - {{{}}}", entries(event, plan).join(", "));
         }
         text += &expectations(&self.expect, plan);
         text
     }
 }
 
-fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
+fn entries(event: &FaultEvent, plan: &Plan) -> Vec<String> {
     let keys = event.fault.keys();
-    let mut words = vec![format!("what: {}", keys.what), targets(&event.fault, plan)];
-    words.extend(values(&keys));
-    words.push(match event.trigger {
+    let mut entries = vec![format!("what: {}", keys.what), targets(&event.fault, plan)];
+    entries.extend(values(&keys));
+    entries.push(match event.trigger {
         Trigger::At(at_ns) => format!("at: {}", time(at_ns)),
         Trigger::Frames { direction, count } => {
             format!("after: {{frames: {count}, direction: {}}}", direction.name(plan))
@@ -40,11 +40,11 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
         }
     });
     let timing = &event.timing;
-    words.extend(timing.for_ns.map(|for_ns| format!("for: {}", time(for_ns))));
-    words.extend((timing.ramp_ns > 0).then(|| format!("ramp: {}", time(timing.ramp_ns))));
-    words.extend(timing.every_ns.map(|every_ns| format!("every: {}", time(every_ns))));
-    words.extend(timing.times.map(|times| format!("times: {times}")));
-    words
+    entries.extend(timing.for_ns.map(|for_ns| format!("for: {}", time(for_ns))));
+    entries.extend((timing.ramp_ns > 0).then(|| format!("ramp: {}", time(timing.ramp_ns))));
+    entries.extend(timing.every_ns.map(|every_ns| format!("every: {}", time(every_ns))));
+    entries.extend(timing.times.map(|times| format!("times: {times}")));
+    entries
 }
 
 /// Returns the values that the event states, each with its key, in the order of the keys of its kind.
@@ -72,7 +72,7 @@ impl Visit for Texts {
     fn value(&mut self, key: &'static Key, value: &dyn Shown, is_default: bool) {
         let shown = value.shown(&key.kind);
         let value = match key.kind {
-            Kind::Counts | Kind::WordList(_) => format!("[{}]", shown.replace(',', ", ")),
+            Kind::Counts | Kind::ChoiceList(_) => format!("[{}]", shown.replace(',', ", ")),
             _ => shown,
         };
         self.0.push(KeyText { key: key.name, value, is_default });

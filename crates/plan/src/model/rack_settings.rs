@@ -37,7 +37,7 @@ section! {
         }
         /// Medium of the frames between real processes.
         wire: WireKind {
-            form = Kind::Word(WireKind::NAMES);
+            form = Kind::Choice(WireKind::NAMES);
             default = WireKind::SharedMemory;
         }
         /// True if GPU nodes of one server use frames only. Otherwise they use each other's memory without a frame: real processes map it,
@@ -49,7 +49,7 @@ section! {
         /// End-to-end check of routed frames. `auto` turns it on for the packet and udp wires and where any link corrupts (ours). `never`
         /// with corruption is refused.
         checks: Checks {
-            form = Kind::Word(Checks::NAMES);
+            form = Kind::Choice(Checks::NAMES);
             default = Checks::Auto;
         }
         /// Largest frame, Ethernet header included: 14 bytes more than the MTU, so `9014B` for one of 9000. By default 4096 bytes of a put
@@ -84,7 +84,7 @@ section! {
         /// system call, or one by one (`portable`), for systems that have neither. `auto` takes the ring, and the others where the system has
         /// no memory for it or does not know it.
         reception: Reception {
-            form = Kind::Word(Reception::NAMES);
+            form = Kind::Choice(Reception::NAMES);
             default = Reception::Auto;
         }
         /// Loads in flight per peer.
@@ -109,7 +109,7 @@ section! {
         /// moves nothing, so that data cannot be checked.
         /// Times, events and counters are equal in all modes. Jobs that read every byte need `full`.
         payload: PayloadMode {
-            form = Kind::Word(PayloadMode::NAMES);
+            form = Kind::Choice(PayloadMode::NAMES);
             default = PayloadMode::Full;
             encoded = false;
         }

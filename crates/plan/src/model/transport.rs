@@ -5,9 +5,9 @@ use rackloom_protocol::{PackingConfig, PackingMode, RetransmissionMode, Transpor
 
 use crate::model::bounds::{HOUR_NS, MICROSECOND_NS, MILLISECOND_NS};
 use crate::setting::complaint::Complaint;
+use crate::setting::named_value::NamedValue;
 use crate::setting::section::section;
 use crate::setting::table::Kind;
-use crate::setting::word::Word;
 
 /// Largest window: the selective acknowledgement has one bit for each of its packets.
 pub(crate) const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
@@ -22,7 +22,7 @@ section! {
     pub(crate) const TRANSPORT_DEFAULT: TransportConfig, TRANSPORT = "transport" {
         /// Packets that are retransmitted: the missing ones, or all from the first missing one on.
         mode: RetransmissionMode {
-            form = Kind::Word(RetransmissionMode::WORDS);
+            form = Kind::Choice(RetransmissionMode::NAMES);
             default = RetransmissionMode::Selective;
         }
         /// Packets in flight per sequence. The bitmap of an acknowledgement sets the limit, which is far below half of the sequence
@@ -91,7 +91,7 @@ section! {
     pub(crate) const PACKING_DEFAULT: PackingConfig, PACKING = "packing" {
         /// Operations of a frame: all that are queued for its destination and class, or one.
         mode: PackingMode {
-            form = Kind::Word(PackingMode::WORDS);
+            form = Kind::Choice(PackingMode::NAMES);
             default = PackingMode::Opportunistic;
         }
         /// Largest number of operations of one frame.

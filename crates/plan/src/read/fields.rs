@@ -7,10 +7,10 @@ use crate::read::document::{self, Content, Entry, Value};
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
 use crate::read::positions::Positions;
 use crate::schema::{Choose, Key, Kind, RACK, Table};
+use crate::setting::named_value::{NamedValue, read_named, value_named};
 use crate::setting::quantity::shown;
 use crate::setting::section::{self, Section};
 use crate::setting::value::Value as KeyValue;
-use crate::setting::word::{Word, read_word, word_of};
 
 /// Common names for keys of rack files.
 const SYNONYMS: [(&str, &str); 6] = [
@@ -186,24 +186,24 @@ impl<'text> Reader<'text> {
         }
     }
 
-    /// Reads one of several words.
+    /// Reads one of several names.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         fields: &Fields<'_>,
         key: &'static str,
         otherwise: T,
-        words: &[(&str, T)],
+        names: &[(&str, T)],
     ) -> T {
         debug_assert!(
-            fields.table.find(key).is_some_and(|key| declares(&key.kind, words)),
-            "words of `{key}`"
+            fields.table.find(key).is_some_and(|key| declares(&key.kind, names)),
+            "names of `{key}`"
         );
-        self.value(fields, key, otherwise, |text| word_of(text, words))
+        self.value(fields, key, otherwise, |text| value_named(text, names))
     }
 
-    /// Reads one of the words of a type.
-    pub(crate) fn word<T: Word>(&mut self, fields: &Fields<'_>, key: &'static str, otherwise: T) -> T {
-        self.value(fields, key, otherwise, read_word)
+    /// Reads one of the names of a type.
+    pub(crate) fn named<T: NamedValue>(&mut self, fields: &Fields<'_>, key: &'static str, otherwise: T) -> T {
+        self.value(fields, key, otherwise, read_named)
     }
 
     /// Reads the keys of a section over `base`. Composite values keep those of `base`.
@@ -299,7 +299,7 @@ impl section::Source for Opened<'_, '_, '_> {
 
 /// Returns a hint for an undeclared key.
 fn meant(table: &Table, key: &str) -> String {
-    let synonym = SYNONYMS.iter().find(|(word, _)| word.eq_ignore_ascii_case(key)).map(|(_, ours)| *ours);
+    let synonym = SYNONYMS.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, ours)| *ours);
     if let Some(ours) = synonym.filter(|ours| table.find(ours).is_some()) {
         return format!("write `{ours}`");
     }
@@ -320,12 +320,12 @@ pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Comp
     complaint.outside(shown(least, unit), shown(most, unit))
 }
 
-/// Returns true if a key is declared with exactly these words.
-fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
+/// Returns true if a key is declared with exactly these names.
+fn declares<T>(kind: &Kind, names: &[(&str, T)]) -> bool {
     match kind {
-        Kind::Flag => words.iter().map(|(word, _)| *word).eq(["true", "false"]),
-        Kind::Word(declared) => words.iter().map(|(word, _)| word).eq(declared.iter()),
-        Kind::Either(forms) => forms.iter().any(|form| declares(form, words)),
+        Kind::Flag => names.iter().map(|(name, _)| *name).eq(["true", "false"]),
+        Kind::Choice(declared) => names.iter().map(|(name, _)| name).eq(declared.iter()),
+        Kind::Either(forms) => forms.iter().any(|form| declares(form, names)),
         _ => false,
     }
 }

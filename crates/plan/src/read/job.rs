@@ -12,7 +12,7 @@ use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::setting::word::read_word;
+use crate::setting::named_value::read_named;
 
 /// Jobs that the file names.
 pub(crate) struct Jobs {
@@ -34,7 +34,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     let Some(value) = rack.find("job") else { return Jobs::one(base) };
     reader.positions.note("job".to_owned(), value.position);
     if matches!(value.content, Content::Text(_)) {
-        let name = reader.word(rack, "job", base.kind.job());
+        let name = reader.named(rack, "job", base.kind.job());
         return Jobs::one(JobPlan { kind: name.with_defaults(), ..base });
     }
     let jobs = reader.open_under(rack, "job", &schema::JOB);
@@ -89,14 +89,14 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
 fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
     let Some(value) = fields.find("algorithm") else { return AlgorithmList::default() };
     let Content::List(items) = &value.content else {
-        return reader.word(fields, "algorithm", AlgorithmChoice::AUTO).into();
+        return reader.named(fields, "algorithm", AlgorithmChoice::AUTO).into();
     };
     let path = fields.path_of("algorithm");
     reader.positions.note(path.clone(), value.position);
     let before = reader.mistakes.len();
     let mut names = Vec::new();
     for item in items {
-        match reader.scalar(item, &path).and_then(read_word::<AlgorithmChoice>) {
+        match reader.scalar(item, &path).and_then(read_named::<AlgorithmChoice>) {
             Ok(name) => names.push(name),
             Err(complaint) => reader.complain(item.position, complaint.at(&path)),
         }

@@ -11,8 +11,8 @@ pub(crate) fn read(
     base: Option<PausePlan>,
 ) -> Option<PausePlan> {
     if !fields.is_table("pfc") {
-        let words = [("on", base.or(Some(PausePlan::default()))), ("off", None)];
-        return reader.choice(fields, "pfc", base, &words);
+        let names = [("on", base.or(Some(PausePlan::default()))), ("off", None)];
+        return reader.choice(fields, "pfc", base, &names);
     }
     let fields = reader.open_under(fields, "pfc", &schema::PFC);
     Some(reader.section(&fields, base.unwrap_or_default()))

@@ -11,8 +11,8 @@ pub(crate) fn read(
     base: Option<RetryPlan>,
 ) -> Option<RetryPlan> {
     if !fields.is_table("llr") {
-        let words = [("on", base.or(Some(RetryPlan::default()))), ("off", None)];
-        return reader.choice(fields, "llr", base, &words);
+        let names = [("on", base.or(Some(RetryPlan::default()))), ("off", None)];
+        return reader.choice(fields, "llr", base, &names);
     }
     let fields = reader.open_under(fields, "llr", &schema::LLR);
     Some(reader.section(&fields, base.unwrap_or_default()))

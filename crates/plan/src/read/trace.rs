@@ -15,8 +15,8 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::model::plan::Plan;
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
+use crate::setting::named_value::named_values;
 use crate::setting::quantity::{bytes, nanoseconds, whole};
-use crate::setting::word::words;
 
 const COLUMNS: [&str; 5] = ["time", "source", "destination", "bytes", "kind"];
 /// A file with more mistakes is probably no trace.
@@ -24,7 +24,7 @@ const MISTAKES_MAX: usize = 20;
 const BYTES_MAX: u64 = 1 << 30;
 const FETCH_ADD_BYTES: u64 = 8;
 
-words! {
+named_values! {
     /// Operation of a line of a trace.
     pub enum TraceKind {
         /// The source writes to the destination, which counts it. For any size.
@@ -179,10 +179,10 @@ fn node(plan: &Plan, name: &str) -> Result<NodeId, Complaint> {
     }
 }
 
-fn kind(word: &str) -> Result<TraceKind, Complaint> {
-    TraceKind::from_name(word).ok_or_else(|| {
+fn kind(name: &str) -> Result<TraceKind, Complaint> {
+    TraceKind::from_name(name).ok_or_else(|| {
         let hint = format!("write one of {}", TraceKind::NAMES.join(", "));
-        Complaint::about(format!("{} is nothing that a node does", quoted(word))).hint(hint)
+        Complaint::about(format!("{} is nothing that a node does", quoted(name))).hint(hint)
     })
 }
 

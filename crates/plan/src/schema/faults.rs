@@ -117,7 +117,7 @@ section! {
     pub(crate) struct EventKeys: EVENT = "events" {
         /// The kind of fault.
         what: FaultKind {
-            form = Kind::Word(FaultKind::NAMES);
+            form = Kind::Choice(FaultKind::NAMES);
             default = FaultKind::Loss;
             shown = REQUIRED;
         }
@@ -137,13 +137,13 @@ section! {
         }
         /// Only frames of these kinds are lost, by `loss`.
         kinds: Vec<&'static str> {
-            form = Kind::WordList(KIND_NAMES);
+            form = Kind::ChoiceList(KIND_NAMES);
             default = Vec::new();
             shown = "all";
         }
         /// Only frames of data are lost, by `loss`, that carry one of these operations.
         operations: Vec<&'static str> {
-            form = Kind::WordList(OPERATION_NAMES);
+            form = Kind::ChoiceList(OPERATION_NAMES);
             default = Vec::new();
             shown = "all";
         }
@@ -155,7 +155,7 @@ section! {
         }
         /// Part of the frame in which `corrupt` flips a bit: between the Ethernet header and the operations, in the operations and their data, or anywhere.
         part: FramePart {
-            form = Kind::Word(FramePart::NAMES);
+            form = Kind::Choice(FramePart::NAMES);
             default = FramePart::Any;
         }
         /// Data frames to `drop`, counted from 1 and from the moment at which the event begins.
@@ -229,7 +229,7 @@ section! {
     pub(crate) const EXPECTATIONS: FaultExpectations, FAULTS_EXPECT = "expect" {
         /// End of the job on the surviving nodes. A wrong byte, an operation applied twice, or a hang fails every run.
         ends: ExpectedEnd {
-            form = Kind::Word(ExpectedEnd::NAMES);
+            form = Kind::Choice(ExpectedEnd::NAMES);
             default = ExpectedEnd::Right;
             shown = "`right`; where a GPU node is killed, `right-or-clean-error`";
         }
@@ -241,7 +241,7 @@ section! {
         }
         /// Events that must have happened. A fault that did not happen proves nothing.
         happen: RequiredEvents {
-            form = Kind::Word(RequiredEvents::NAMES);
+            form = Kind::Choice(RequiredEvents::NAMES);
             default = RequiredEvents::All;
         }
         /// Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is reported down.

@@ -5,7 +5,7 @@ use crate::setting::table::{Choose, Key, Kind, Table, key};
 
 pub(crate) static JOB: Table = Table { name: "job", keys: JOB_KEYS, choose: Choose::One };
 /// Forms of `job`.
-pub(crate) const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobName::NAMES), Kind::Table(&JOB)]);
+pub(crate) const JOB_FORMS: Kind = Kind::Either(&[Kind::Choice(JobName::NAMES), Kind::Table(&JOB)]);
 
 const JOB_KEYS: &[Key] = &[
     of_job(JobName::Litmus, &LITMUS),

@@ -1,6 +1,6 @@
 //! JSON schema of the declared keys, for editors that check and complete YAML.
 //!
-//! A schema describes single values: words, units and ranges of counts. It checks neither that a member of this name exists nor
+//! A schema describes single values: names, units and ranges of counts. It checks neither that a member of this name exists nor
 //! that two values agree. The reader refuses all values that the schema refuses, and more.
 
 use serde_json::{Map, Value, json};
@@ -58,10 +58,10 @@ fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
 
 fn description(meaning: &str, default: &str, kind: &Kind) -> String {
     let mut text = meaning.to_owned();
-    // Editors have no document to link to, and they show words and tables themselves.
+    // Editors have no document to link to, and they show names and tables themselves.
     if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Length(..) | Kind::Probability)
     {
-        text = format!("{text} A {}.", kind.words());
+        text = format!("{text} A {}.", kind.description());
     }
     if !default.is_empty() && default != REQUIRED {
         text = format!("{text} Default: {default}.");
@@ -90,7 +90,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
             pattern("[0-9]+(\\.[0-9]+)? *%"),
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
-        Kind::Word(words) => json!({"enum": words}),
+        Kind::Choice(names) => json!({"enum": names}),
         Kind::Table(below) => reference(below, tables),
         Kind::List(below) => list(reference(below, tables)),
         Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
@@ -105,7 +105,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::Path => pattern(".+"),
         Kind::Direction => pattern(&format!("{NAME}->{NAME}(#[1-9][0-9]*)?")),
         Kind::Where => json!({"anyOf": [{"type": "string"}, list(json!({"type": "string"}))]}),
-        Kind::WordList(words) => list(json!({"enum": words})),
+        Kind::ChoiceList(names) => list(json!({"enum": names})),
         Kind::Either([first, second]) => json!({"anyOf": [kind(first, tables), kind(second, tables)]}),
     }
 }

@@ -95,7 +95,7 @@ impl DeclaredKey {
     }
 }
 
-/// Type of a value that [`DeclaredKey::read`] returns: numbers, words and shares.
+/// Type of a value that [`DeclaredKey::read`] returns: numbers, named values and shares.
 #[expect(private_bounds, reason = "only this crate has readers of values")]
 pub trait DeclaredValue: Value {}
 

@@ -18,9 +18,9 @@ use crate::setting::name::Named;
 use crate::setting::table::{By, Key, Kind, RACK_NAME, REQUIRED, Table, joined, key, table};
 
 /// Forms of `channels`.
-const CHANNELS_FORMS: Kind = Kind::Either(&[Kind::Word(&["off", "by-class"]), Kind::Table(&CHANNELS)]);
+const CHANNELS_FORMS: Kind = Kind::Either(&[Kind::Choice(&["off", "by-class"]), Kind::Table(&CHANNELS)]);
 /// Forms of `timers`.
-const TIMERS_FORMS: Kind = Kind::Either(&[Kind::Word(&["auto"]), Kind::Table(&TIMERS)]);
+const TIMERS_FORMS: Kind = Kind::Either(&[Kind::Choice(&["auto"]), Kind::Table(&TIMERS)]);
 
 const KEYS_MAX: usize = STRUCTURE.len() + RACK_SETTINGS.keys.len() + TABLES.len();
 static KEYS: [Key; KEYS_MAX] = joined(&[STRUCTURE, RACK_SETTINGS.keys, TABLES]);

@@ -56,7 +56,7 @@ section! {
         }
         /// Kind of the switches: members of the rack, or bridges of the kernel, which are none. A bridge needs the packet wire.
         switch: SwitchKind {
-            form = Kind::Word(SwitchKind::NAMES);
+            form = Kind::Choice(SwitchKind::NAMES);
             default = SwitchKind::Member;
         }
     }

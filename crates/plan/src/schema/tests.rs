@@ -34,7 +34,7 @@ fn shown_in_document(table: &Table) -> String {
     let mut text = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
     for key in table.keys {
         let Key { name, kind, meaning, .. } = key;
-        text += &format!("| `{name}` | {} | {} | {meaning} |\n", kind.words(), key.default_shown());
+        text += &format!("| `{name}` | {} | {} | {meaning} |\n", kind.description(), key.default_shown());
     }
     text
 }
@@ -206,15 +206,15 @@ fn every_key_is_read() {
 
 #[test]
 fn values_are_described_in_words() {
-    for (kind, words) in [
+    for (kind, description) in [
         (Kind::Count(0, u64::MAX), "count"),
         (Kind::Count(1, u64::MAX), "count, at least 1"),
         (Kind::Size(0, 2048), "size, up to 2KiB"),
         (Kind::Rate(1000, 2000), "rate, 1kbit/s to 2kbit/s, or `unlimited`"),
-        (Kind::Word(&["auto", "never"]), "`auto`, `never`"),
+        (Kind::Choice(&["auto", "never"]), "`auto`, `never`"),
         (Kind::Table(&CUSTOM_LINK), "table, see [shape.custom.links](#shapecustomlinks)"),
         (Kind::Either(&[Kind::Name(Named::Member), Kind::Flag]), "name; or `true`, `false`"),
     ] {
-        assert_eq!(kind.words(), words);
+        assert_eq!(kind.description(), description);
     }
 }

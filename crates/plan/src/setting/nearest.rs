@@ -1,26 +1,26 @@
 //! Search for the name that a user meant.
 
-/// Returns the candidate that is most similar to `word`, if it is similar enough. Names that differ in their numbers only are not
+/// Returns the candidate that is most similar to `text`, if it is similar enough. Names that differ in their numbers only are not
 /// considered.
 pub(crate) fn nearest<'name>(
-    word: &str,
+    text: &str,
     candidates: impl IntoIterator<Item = &'name str>,
 ) -> Option<&'name str> {
     let letters =
         |text: &str| text.chars().filter(|character| !character.is_ascii_digit()).collect::<String>();
     // Limits the cost of the search for hostile files.
-    const WORD_CHARACTERS_MAX: usize = 64;
+    const CHARACTERS_MAX: usize = 64;
     const CANDIDATES_MAX: usize = 1_000;
-    let length = word.chars().count();
-    if length > WORD_CHARACTERS_MAX {
+    let length = text.chars().count();
+    if length > CHARACTERS_MAX {
         return None;
     }
     let allowed = (length / 3).max(1);
     candidates
         .into_iter()
         .take(CANDIDATES_MAX)
-        .filter(|candidate| letters(word) != letters(candidate))
-        .map(|candidate| (edits(word, candidate), candidate))
+        .filter(|candidate| letters(text) != letters(candidate))
+        .map(|candidate| (edits(text, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

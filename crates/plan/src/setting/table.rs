@@ -86,8 +86,8 @@ pub(crate) enum Kind {
     Factor(u64, u64),
     /// `true` or `false`.
     Flag,
-    /// One of several words.
-    Word(&'static [&'static str]),
+    /// One of several names.
+    Choice(&'static [&'static str]),
     /// Table.
     Table(&'static Table),
     /// List of tables.
@@ -108,8 +108,8 @@ pub(crate) enum Kind {
     Direction,
     /// Places in a rack: links, directions, members, planes; one or a list.
     Where,
-    /// List of several words.
-    WordList(&'static [&'static str]),
+    /// List of several names.
+    ChoiceList(&'static [&'static str]),
     /// GPU, or a fake device.
     Device,
     /// Path of a file.
@@ -276,7 +276,7 @@ impl Kind {
         self.range().map_or_else(|| number.to_string(), |(_, _, unit)| shown(number, unit))
     }
 
-    /// Returns the word for an absent value.
+    /// Returns the text for an absent value.
     pub(crate) const fn absent(&self) -> &'static str {
         if matches!(self, Self::Rate(..)) { "unlimited" } else { "none" }
     }
@@ -297,7 +297,7 @@ impl Kind {
     }
 
     /// Returns a description of the form, for the document and the hints of editors.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let what = match self {
             Self::Count(..) | Self::Code(..) => "count",
             Self::Size(..) => "size",
@@ -317,24 +317,26 @@ impl Kind {
             Self::Direction => "direction of a link",
             Self::Where => "place, or list of places",
             Self::Flag => return "`true`, `false`".to_owned(),
-            Self::Word(words) => {
-                return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            Self::Choice(names) => {
+                return names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             }
-            Self::WordList(words) => {
-                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-                return format!("list of {}", words.join(", "));
+            Self::ChoiceList(names) => {
+                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                return format!("list of {}", names.join(", "));
             }
             Self::Table(table) => return format!("table, see {}", table.anchor()),
             Self::List(table) => return format!("list of tables, see {}", table.anchor()),
-            Self::TableBy(by, table) => return format!("table by {}, see {}", by.word(), table.anchor()),
+            Self::TableBy(by, table) => return format!("table by {}, see {}", by.name(), table.anchor()),
             Self::Servers(table) => {
                 return format!("list of names, or table, by server, see {}", table.anchor());
             }
-            Self::ByLink(value) => return format!("{} by link", value.words()),
-            Self::Either([Self::Word(one), Self::WordList(several)]) if one == several => {
-                return format!("{}; or list of these", Self::Word(one).words());
+            Self::ByLink(value) => return format!("{} by link", value.description()),
+            Self::Either([Self::Choice(one), Self::ChoiceList(several)]) if one == several => {
+                return format!("{}; or list of these", Self::Choice(one).description());
             }
-            Self::Either([first, second]) => return format!("{}; or {}", first.words(), second.words()),
+            Self::Either([first, second]) => {
+                return format!("{}; or {}", first.description(), second.description());
+            }
         };
         let (least, most, unit) = self.range().unwrap_or((0, u64::MAX, Unit::Count));
         let range = match (least, most) {
@@ -356,7 +358,7 @@ impl Table {
 }
 
 impl By {
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Member => "member",
             Self::Link => "link",

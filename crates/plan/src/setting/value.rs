@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use rackloom_protocol::NodeId;
 
 use crate::setting::complaint::{Complaint, quoted};
+use crate::setting::named_value::{NamedValue, read_named, value_named};
 use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, thousandths, whole};
 use crate::setting::table::Kind;
-use crate::setting::word::{Word, read_word, word_of};
 
 /// Value that can be shown to a user and encoded.
 pub(crate) trait Shown {
@@ -81,7 +81,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u8, u16, u32, u64);
 
-/// A flag, or the first of two words for `false` and the second for `true`.
+/// A flag, or the first of two names for `false` and the second for `true`.
 impl Shown for bool {
     fn encode(&self, kind: &Kind, text: &mut String) {
         text.push_str(&self.shown(kind));
@@ -89,7 +89,7 @@ impl Shown for bool {
 
     fn shown(&self, kind: &Kind) -> String {
         match kind.scalar() {
-            Kind::Word(words) => words[usize::from(*self)].to_owned(),
+            Kind::Choice(names) => names[usize::from(*self)].to_owned(),
             _ => self.to_string(),
         }
     }
@@ -98,8 +98,8 @@ impl Shown for bool {
 impl Value for bool {
     fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
         match kind.scalar() {
-            Kind::Word(words) => word_of(text, &[(words[0], false), (words[1], true)]),
-            _ => word_of(text, &[("true", true), ("false", false)]),
+            Kind::Choice(names) => value_named(text, &[(names[0], false), (names[1], true)]),
+            _ => value_named(text, &[("true", true), ("false", false)]),
         }
     }
 }
@@ -121,19 +121,19 @@ impl Value for f64 {
     }
 }
 
-impl<T: Word> Shown for T {
+impl<T: NamedValue> Shown for T {
     fn encode(&self, _: &Kind, text: &mut String) {
-        text.push_str(self.word());
+        text.push_str(self.name());
     }
 
     fn shown(&self, _: &Kind) -> String {
-        self.word().to_owned()
+        self.name().to_owned()
     }
 }
 
-impl<T: Word> Value for T {
+impl<T: NamedValue> Value for T {
     fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
-        read_word(text)
+        read_named(text)
     }
 }
 

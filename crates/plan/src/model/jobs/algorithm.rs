@@ -8,12 +8,12 @@ use core::fmt;
 use rackloom_collectives::AlgorithmKind;
 
 use crate::model::objection::{Objection, Subject};
-use crate::setting::word::Word;
+use crate::setting::named_value::NamedValue;
 
 /// Largest number of algorithms.
 const KINDS: usize = AlgorithmKind::ALL.len();
 
-/// One word of a list of algorithms: an algorithm, or `auto` (`None`).
+/// One entry of a list of algorithms: an algorithm, or `auto` (`None`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlgorithmChoice(pub Option<AlgorithmKind>);
 
@@ -42,9 +42,9 @@ impl AlgorithmChoice {
     };
 }
 
-impl Word for AlgorithmChoice {
+impl NamedValue for AlgorithmChoice {
     const VALUES: &'static [Self] = Self::ALL;
-    const WORDS: &'static [&'static str] = Self::NAMES;
+    const NAMES: &'static [&'static str] = Self::NAMES;
 }
 
 /// Algorithms of a job, in the order in which they are measured. An empty list means that one is chosen by size, shape and links.
@@ -62,7 +62,7 @@ impl AlgorithmList {
     /// Returns the list of these algorithms, or [`AlgorithmList::AUTO`] for `auto` alone.
     ///
     /// # Errors
-    /// Returns an objection if there is no word, if an algorithm is repeated, or if `auto` is combined with algorithms.
+    /// Returns an objection if there is no entry, if an algorithm is repeated, or if `auto` is combined with algorithms.
     pub fn new(listed: &[AlgorithmChoice]) -> Result<Self, Objection> {
         let refused = |message: String, hint: &str| Objection {
             about: Subject::Algorithm,
@@ -74,7 +74,7 @@ impl AlgorithmList {
         }
         for (index, choice) in listed.iter().enumerate() {
             if listed[..index].contains(choice) {
-                let message = format!("algorithm {} is listed twice", choice.word());
+                let message = format!("algorithm {} is listed twice", choice.name());
                 return Err(refused(message, "name each algorithm once"));
             }
         }
@@ -128,7 +128,7 @@ impl From<AlgorithmChoice> for AlgorithmList {
 impl fmt::Display for AlgorithmList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_auto() {
-            return formatter.pad(AlgorithmChoice::AUTO.word());
+            return formatter.pad(AlgorithmChoice::AUTO.name());
         }
         let names: Vec<_> = self.kinds().iter().map(|kind| kind.name()).collect();
         formatter.pad(&names.join(","))
@@ -165,7 +165,7 @@ mod tests {
         let auto = AlgorithmList::new(&[AlgorithmChoice::AUTO]).unwrap();
         assert_eq!((auto, auto.to_string()), (AlgorithmList::default(), "auto".to_owned()));
         for (choice, name) in AlgorithmChoice::ALL.iter().zip(AlgorithmChoice::NAMES) {
-            assert_eq!((choice.word(), AlgorithmList::from(*choice).to_string().as_str()), (*name, *name));
+            assert_eq!((choice.name(), AlgorithmList::from(*choice).to_string().as_str()), (*name, *name));
         }
     }
 }

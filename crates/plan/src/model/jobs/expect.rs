@@ -4,11 +4,11 @@
 
 use rackloom_protocol::NodeId;
 
+use crate::setting::named_value::named_values;
 use crate::setting::section::section;
 use crate::setting::table::Kind;
-use crate::setting::word::words;
 
-words! {
+named_values! {
     /// Result of a job.
     pub enum ExpectedVerdict {
         /// All checks of the job succeed.
@@ -25,7 +25,7 @@ section! {
     pub struct Expectations: EXPECT = "expect" {
         /// Expected result of the job. A rack that demonstrates an outage expects `fail`.
         verdict: ExpectedVerdict {
-            form = Kind::Word(ExpectedVerdict::NAMES);
+            form = Kind::Choice(ExpectedVerdict::NAMES);
             default = ExpectedVerdict::Pass;
         }
         /// True if every operation must end without an error and without an unknown outcome, even if the job tolerates one.

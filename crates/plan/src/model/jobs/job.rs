@@ -8,10 +8,10 @@ use rackloom_protocol::NodeId;
 
 use crate::model::jobs::algorithm::{AlgorithmChoice, AlgorithmList};
 use crate::setting::name::Named;
+use crate::setting::named_value::named_values;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::{Field, Section, Text, Visit, section};
 use crate::setting::table::{DefaultText, Key, Kind, REQUIRED, Table, joined, key, table, with_defaults};
-use crate::setting::word::words;
 
 /// Largest array of a job: the largest memory.
 const BYTES_MAX: u64 = 64 << 30;
@@ -81,7 +81,7 @@ section! {
         /// round by round, and a round begins when one message of each other node has arrived; two rounds are a direct all-reduce.
         /// `kv-cache`: each of the first half to one of the second. `small-stores`: as `uniform`, in acknowledged stores.
         pattern: PatternName {
-            form = Kind::Word(PatternName::NAMES);
+            form = Kind::Choice(PatternName::NAMES);
             default = PatternName::Permutation;
         }
         /// Bytes of one message. Each node holds one of every other, which must fit its memory.
@@ -157,13 +157,13 @@ section! {
     pub struct CollectivePlan: COLLECTIVE_SETTINGS = "job.collective" {
         /// Collective to perform.
         collective: CollectiveKind {
-            form = Kind::Word(CollectiveKind::NAMES);
+            form = Kind::Choice(CollectiveKind::NAMES);
             default = CollectiveKind::AllReduce;
         }
         /// Algorithm of the collective. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm implements every collective. Of a
         /// list, each algorithm is measured at each size, in this order; `auto` is not in a list.
         algorithm: AlgorithmList {
-            form = Kind::Either(&[Kind::Word(AlgorithmChoice::NAMES), Kind::WordList(AlgorithmChoice::NAMES)]);
+            form = Kind::Either(&[Kind::Choice(AlgorithmChoice::NAMES), Kind::ChoiceList(AlgorithmChoice::NAMES)]);
             default = AlgorithmList::default();
             shown = "`auto`";
         }
@@ -175,13 +175,13 @@ section! {
         }
         /// Operator that combines values, for collectives that reduce.
         op: ReduceOperation {
-            form = Kind::Word(ReduceOperation::NAMES);
+            form = Kind::Choice(ReduceOperation::NAMES);
             default = ReduceOperation::Sum;
         }
         /// Type of one element.
         element: ElementType {
             key = "type";
-            form = Kind::Word(ElementType::NAMES);
+            form = Kind::Choice(ElementType::NAMES);
             default = ElementType::F32;
         }
         /// Node that gives (`broadcast`, `scatter`) or gets (`reduce`, `gather`).
@@ -193,7 +193,7 @@ section! {
         /// Reaction to the loss of ranks: every rank breaks off with an error, or those that still reach each other repeat the collective
         /// among themselves (`all-reduce` and `barrier` of at most 64 nodes).
         on_loss: OnLoss {
-            form = Kind::Word(OnLoss::NAMES);
+            form = Kind::Choice(OnLoss::NAMES);
             default = OnLoss::BreakOff;
         }
     }
@@ -277,7 +277,7 @@ impl Field for NodeId {
     }
 }
 
-words! {
+named_values! {
     /// Reaction of a collective to the loss of ranks.
     pub enum OnLoss {
         /// Every rank aborts with an error that names the lost ranks.
@@ -288,7 +288,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Patterns of traffic.
     pub enum PatternName {
         /// Each node sends to one other node and receives from one other node.
@@ -314,7 +314,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Names of jobs.
     pub enum JobName {
         /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.

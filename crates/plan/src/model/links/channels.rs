@@ -8,9 +8,9 @@ use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Class, Rise};
 
 use crate::model::links::link::LinkProfile;
 use crate::model::links::of_link::OwnChannels;
+use crate::setting::named_value::NamedValue;
 use crate::setting::section::{Field, Section, Visit, section, visit_all_below};
 use crate::setting::table::{Key, Kind};
-use crate::setting::word::Word;
 
 /// Largest lane. A lane without a class is refused elsewhere.
 const LANE_MAX: u64 = 3;
@@ -59,7 +59,7 @@ section! {
         /// Event at which a frame rises to the next level of its lane, a channel of its own: none, leaving over a link of `datelines`, or
         /// being forwarded.
         rise: Rise {
-            form = Kind::Word(Rise::WORDS);
+            form = Kind::Choice(Rise::NAMES);
             default = Rise::Never;
         }
         /// Levels of each lane. Lanes times levels are the channels of a link, 32 at most.
@@ -77,7 +77,7 @@ section! {
         /// Choice of the next channel of a port that sends: the lowest that may, each after the other, or each after the other for as many
         /// bytes of largest frames as its weight says.
         arbiter: ArbiterKind {
-            form = Kind::Word(ArbiterKind::WORDS);
+            form = Kind::Choice(ArbiterKind::NAMES);
             default = ArbiterKind::Strict;
             ours = true;
         }

@@ -13,7 +13,7 @@ use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
 /// Ethernet header: two addresses and a type.
 const ETHERNET_BYTES: usize = 14;
@@ -24,7 +24,7 @@ const FRAME_BYTES_MIN: usize = 64;
 /// Preamble, start delimiter and inter-frame gap.
 const PREAMBLE_AND_GAP_BYTES: usize = 20;
 
-words! {
+named_values! {
     /// Fabric whose headers are counted.
     pub enum HeaderProfile {
         /// Rackloom's own headers, as on the wire.

@@ -63,7 +63,7 @@ section! {
         }
         /// Material of a cable with a `length`: 4.6 ns per metre of copper, 4.9 of fibre (ours).
         medium: Medium {
-            form = Kind::Word(Medium::NAMES);
+            form = Kind::Choice(Medium::NAMES);
             default = Medium::Copper;
             shown = "copper, where there is a `length`";
             moot_if = |link| link.length_mm.is_none();
@@ -89,7 +89,7 @@ section! {
         /// Headers that count against the `rate`, in virtual time: those on the wire, or those that a fabric of that kind would put around
         /// the same operations.
         headers: HeaderProfile {
-            form = Kind::Word(HeaderProfile::NAMES);
+            form = Kind::Choice(HeaderProfile::NAMES);
             default = HeaderProfile::Own;
         }
         /// Probability that a frame is lost.
@@ -153,19 +153,19 @@ section! {
         /// Division of the link into the rack's `channels`. Without it (`off`) all channels share the credits of the link and one queue;
         /// frames keep their channel for the links behind it.
         channels: OwnChannels {
-            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LINK_CHANNELS)]);
+            form = Kind::Either(&[Kind::Choice(&["on", "off"]), Kind::Table(&LINK_CHANNELS)]);
             default = OwnChannels::default();
             shown = "`on`";
         }
         /// Link-level retry: both ends number frames and repeat frames that the link loses.
         llr: Option<RetryPlan> {
-            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LLR)]);
+            form = Kind::Either(&[Kind::Choice(&["on", "off"]), Kind::Table(&LLR)]);
             default = None;
             shown = "`off`";
         }
         /// Pauses in place of credits: a receiver without free space pauses its neighbour, for each channel.
         pfc: Option<PausePlan> {
-            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&PFC)]);
+            form = Kind::Either(&[Kind::Choice(&["on", "off"]), Kind::Table(&PFC)]);
             default = None;
             shown = "`off`";
         }

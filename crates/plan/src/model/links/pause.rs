@@ -1,11 +1,11 @@
 //! Pauses (PFC-like) of a rack file.
 
 use crate::model::bounds::{BUFFER_BYTES_MAX, DELAY_NS_MAX, MINUTE_NS};
+use crate::setting::named_value::named_values;
 use crate::setting::section::{Field, Visit, section, visit_switched};
 use crate::setting::table::{Key, Kind};
-use crate::setting::word::words;
 
-words! {
+named_values! {
     /// Treatment of a headroom that is smaller than the bytes that can be in flight.
     pub enum ShortHeadroom {
         /// The rack is refused.
@@ -43,7 +43,7 @@ section! {
         }
         /// Treatment of a `headroom` that is smaller than the bytes in flight. `allow` accepts it, to demonstrate the loss.
         short_headroom: ShortHeadroom {
-            form = Kind::Word(ShortHeadroom::NAMES);
+            form = Kind::Choice(ShortHeadroom::NAMES);
             default = ShortHeadroom::Refuse;
         }
         /// Duration of a pause, in units of 512 bit times of the link, at an unlimited rate of 100 Gbit/s. The receiver repeats the

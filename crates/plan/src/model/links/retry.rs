@@ -3,9 +3,9 @@
 use rackloom_protocol::{FlushPolicy, RetryConfig};
 
 use crate::model::bounds::{DELAY_NS_MAX, MINUTE_NS};
+use crate::setting::named_value::NamedValue;
 use crate::setting::section::{Field, Visit, section, visit_switched};
 use crate::setting::table::{Key, Kind};
-use crate::setting::word::Word;
 
 section! {
     /// Link-level retry of a rack file.
@@ -56,7 +56,7 @@ section! {
         }
         /// Treatment of frames while a flushed link agrees on numbers again: they wait, are discarded, or leave without protection.
         flush: FlushPolicy {
-            form = Kind::Word(FlushPolicy::WORDS);
+            form = Kind::Choice(FlushPolicy::NAMES);
             default = FlushPolicy::Block;
             ours = true;
         }

@@ -1,8 +1,8 @@
 //! Media of frames, end-to-end checks, and payload modes.
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
-words! {
+named_values! {
     /// Medium that carries frames between real processes.
     pub enum WireKind {
         /// Rings in shared memory that carry whole Ethernet frames.
@@ -89,7 +89,7 @@ impl WireKind {
     }
 }
 
-words! {
+named_values! {
     /// Reception of frames on the packet wire. Frames are equal in all modes.
     pub enum Reception {
         /// The ring, or what the system has instead.
@@ -104,7 +104,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Treatment of the payload of long transfers, in virtual time. Times and events are equal in all modes.
     pub enum PayloadMode {
         /// All bytes are moved.
@@ -115,7 +115,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Condition under which frames carry the end-to-end check.
     pub enum Checks {
         /// Frames carry it if they can be corrupted: on a wire of the kernel, or on a link with corruption.

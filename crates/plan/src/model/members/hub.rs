@@ -7,9 +7,9 @@
 //!
 //! This file does not create bridges.
 
-use crate::setting::word::words;
+use crate::setting::named_value::named_values;
 
-words! {
+named_values! {
     /// Kind of device that joins the nodes of a star.
     pub enum SwitchKind {
         /// Member of the rack, with links and credits: a process of Rackloom, or its model in virtual time.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use rackloom_protocol::{MemberRole, Tenant};
 
 use crate::setting::complaint::{Complaint, quoted};
+use crate::setting::named_value::named_values;
 use crate::setting::section::section;
 use crate::setting::table::Kind;
 use crate::setting::value::{Shown, Value};
-use crate::setting::word::words;
 
 const NUMA_NODE_MAX: u64 = 1023;
 
@@ -30,7 +30,7 @@ pub struct MemberPlan {
     pub memory: MemoryOptions,
 }
 
-words! {
+named_values! {
     /// Method by which other processes of the server open memory of a device.
     pub enum ShareBy {
         /// Each region has a handle of its own.
@@ -70,7 +70,7 @@ section! {
         }
         /// Method by which nodes of the same server open memory of a GPU: each region has a handle of its own, or all are in one pool.
         share: ShareBy {
-            form = Kind::Word(ShareBy::NAMES);
+            form = Kind::Choice(ShareBy::NAMES);
             default = ShareBy::Handle;
         }
         /// GPU whose kernels use memory of the host in place.

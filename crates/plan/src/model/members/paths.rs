@@ -2,11 +2,11 @@
 
 use rackloom_protocol::{OrderScope, PathConfig, PathPolicy};
 
+use crate::setting::named_value::{NamedValue, named_values};
 use crate::setting::section::section;
 use crate::setting::table::Kind;
-use crate::setting::word::{Word, words};
 
-words! {
+named_values! {
     /// Choice of a path by a switch, or by a node that relays.
     pub enum RelayPaths {
         /// The path of the packet's flow.
@@ -26,7 +26,7 @@ section! {
         /// paths one after the other, `spray` takes a random one, `least-queue` the one with the shortest queue. The last three need a
         /// selective transport.
         policy: PathPolicy {
-            form = Kind::Word(PathPolicy::WORDS);
+            form = Kind::Choice(PathPolicy::NAMES);
             default = PathPolicy::Flow;
         }
         /// Promised order, which every run checks: of all operations between two nodes (`pair`), of those in one class (`class`), of puts
@@ -34,7 +34,7 @@ section! {
         /// last three the data of puts is written as it arrives. Stores, atomics and signals keep the order of their class, and a signal
         /// never overtakes the data of its put.
         order: OrderScope {
-            form = Kind::Word(OrderScope::WORDS);
+            form = Kind::Choice(OrderScope::NAMES);
             default = OrderScope::Class;
         }
         /// True if members keep the promised order. `false` demonstrates the violation: packets are executed as they arrive.
@@ -45,7 +45,7 @@ section! {
         /// Path of a packet behind a switch, or a node that relays: that of its flow (`flow`), or one chosen anew for each packet by
         /// `policy` (`policy`), which must be one of the last three.
         relays: RelayPaths {
-            form = Kind::Word(RelayPaths::NAMES);
+            form = Kind::Choice(RelayPaths::NAMES);
             default = RelayPaths::Flow;
         }
     }

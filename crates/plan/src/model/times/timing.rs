@@ -9,11 +9,11 @@ use rackloom_protocol::{
 };
 
 use crate::model::bounds::{BUFFER_BYTES_MAX, MILLISECOND_NS};
+use crate::setting::named_value::{NamedValue, named_values};
 use crate::setting::section::{Field, Text, Visit, section, visit_below};
 use crate::setting::table::{Key, Kind, REQUIRED};
-use crate::setting::word::{Word, words};
 
-words! {
+named_values! {
     /// Material of a cable.
     pub enum Medium {
         /// Copper, with 4.6 ns per metre.
@@ -35,7 +35,7 @@ impl Medium {
     }
 }
 
-words! {
+named_values! {
     /// Condition under which a member begins to forward a frame.
     pub enum ForwardingMode {
         /// The frame has arrived completely.
@@ -46,7 +46,7 @@ words! {
     }
 }
 
-words! {
+named_values! {
     /// Treatment of a rack that can deadlock.
     pub enum DeadlockPolicy {
         /// The rack is refused.
@@ -63,7 +63,7 @@ section! {
     pub struct ForwardingPlan: FORWARDING = "forwarding" {
         /// Time at which a frame is forwarded: when it has arrived completely, or when it begins to arrive.
         mode: ForwardingMode {
-            form = Kind::Word(ForwardingMode::NAMES);
+            form = Kind::Choice(ForwardingMode::NAMES);
             default = ForwardingMode::StoreAndForward;
         }
         /// Latency of forwarding a frame.
@@ -80,20 +80,20 @@ section! {
         }
         /// Frames that leave first: frames in transit, or the member's own.
         priority: ForwardingPriority {
-            form = Kind::Word(ForwardingPriority::WORDS);
+            form = Kind::Choice(ForwardingPriority::NAMES);
             default = ForwardingPriority::Transit;
         }
         /// Time at which a node frees the buffer of a request: when it has taken the request, or when all its answers have left.
         /// `answered` demonstrates why answers need a channel of their own.
         drain: RequestDrain {
-            form = Kind::Word(RequestDrain::WORDS);
+            form = Kind::Choice(RequestDrain::NAMES);
             default = RequestDrain::AtOnce;
         }
         /// Frames that a frame waits for in a switch, or in a node that relays. `by-output`: those that leave by the same port (virtual
         /// output queues). `by-input`: also those that arrived before it over the same link and channel, for any port; it demonstrates
         /// head-of-line blocking. The channels of a link take turns.
         queues: TransitQueues {
-            form = Kind::Word(TransitQueues::WORDS);
+            form = Kind::Choice(TransitQueues::NAMES);
             default = TransitQueues::ByOutput;
         }
         /// One buffer in each member for the frames of all links that pause, in place of their `xoff`.
@@ -112,7 +112,7 @@ section! {
         }
         /// Treatment of a rack whose channels can wait for each other in a cycle. `allow` accepts it, to demonstrate the deadlock.
         deadlock: DeadlockPolicy {
-            form = Kind::Word(DeadlockPolicy::NAMES);
+            form = Kind::Choice(DeadlockPolicy::NAMES);
             default = DeadlockPolicy::Refuse;
         }
     }

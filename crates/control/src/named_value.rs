@@ -1,43 +1,46 @@
-//! Words of plans in messages: an absent value is `null`, any other is its word.
+//! Named values of plans in messages: an absent value is `null`, any other is its name.
 //!
 //! The crates that define these types have no serialization.
 
-use rackloom_plan::Word;
+use rackloom_plan::NamedValue;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) fn serialize<T: Word, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.map(Word::word).serialize(serializer)
+pub(crate) fn serialize<T: NamedValue, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.map(NamedValue::name).serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, T: Word, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, T: NamedValue, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    let word: Option<String> = Option::deserialize(deserializer)?;
-    word.map(|word| value_of(&word)).transpose()
+    let name: Option<String> = Option::deserialize(deserializer)?;
+    name.map(|name| value_of(&name)).transpose()
 }
 
-fn value_of<T: Word, E: Error>(word: &str) -> Result<T, E> {
-    T::of(word).ok_or_else(|| E::custom(format!("{word} is none of {}", T::WORDS.join(", "))))
+fn value_of<T: NamedValue, E: Error>(name: &str) -> Result<T, E> {
+    T::from_name(name).ok_or_else(|| E::custom(format!("{name} is none of {}", T::NAMES.join(", "))))
 }
 
-/// Lists of words.
+/// Lists of named values.
 pub(crate) mod list {
-    use super::{Deserialize, Deserializer, Serialize, Serializer, Word, value_of};
+    use super::{Deserialize, Deserializer, NamedValue, Serialize, Serializer, value_of};
 
-    pub(crate) fn serialize<T: Word, S: Serializer>(
+    pub(crate) fn serialize<T: NamedValue, S: Serializer>(
         values: &Option<Vec<T>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let words = values.as_ref().map(|values| values.iter().map(|value| value.word()).collect::<Vec<_>>());
-        words.serialize(serializer)
+        let names = values.as_ref().map(|values| values.iter().map(|value| value.name()).collect::<Vec<_>>());
+        names.serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, T: Word, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: NamedValue, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Vec<T>>, D::Error> {
-        let words: Option<Vec<String>> = Option::deserialize(deserializer)?;
-        words.map(|words| words.iter().map(|word| value_of(word)).collect()).transpose()
+        let names: Option<Vec<String>> = Option::deserialize(deserializer)?;
+        names.map(|names| names.iter().map(|name| value_of(name)).collect()).transpose()
     }
 }
 
@@ -48,7 +51,7 @@ mod tests {
     use crate::source::JobOptions;
 
     #[test]
-    fn options_of_a_job_are_words_and_return_as_they_were() {
+    fn options_of_a_job_are_names_and_return_as_they_were() {
         let options = JobOptions {
             job: Some(JobName::Collective),
             algorithm: Some(vec![AlgorithmChoice::AUTO, AlgorithmChoice(Some(AlgorithmKind::Ring))]),
