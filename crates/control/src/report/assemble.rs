@@ -388,7 +388,7 @@ impl Report {
         }
     }
 
-    /// Adds the checks of the engine's own oracles. A violation fails the run, and no loss excuses it.
+    /// Adds the checks of the engine's own oracles. A violation fails the run, also after a loss.
     pub fn add_oracles(&mut self, verdicts: &Verdicts) {
         self.oracles.merge(verdicts);
         let failures = verdicts.failures();
@@ -545,7 +545,7 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
             if unlisted > 0 {
                 failures.push(format!("{name}: {unlisted} more mismatches"));
             }
-            let lines = job.excused.iter().chain(&job.refusals).chain(&job.failures).cloned();
+            let lines = job.clean_errors.iter().chain(&job.refusals).chain(&job.failures).cloned();
             failures.extend(lines.chain(job.oracles.failures()).map(|line| format!("{name}: {line}")));
             if job.failures_omitted > 0 {
                 failures.push(format!("{name}: {} more failures", job.failures_omitted));

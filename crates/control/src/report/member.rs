@@ -99,10 +99,10 @@ pub struct JobResult {
     pub mismatch_count: u64,
     /// Other failures, one line each.
     pub failures: Vec<String>,
-    /// Points at which the job broke off because a node was lost, or because another rank broke off. Such errors are
-    /// correct behaviour.
+    /// Clean errors: points at which the job broke off because a node was lost, or because another rank broke off. They
+    /// are correct behaviour.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excused: Vec<String>,
+    pub clean_errors: Vec<String>,
     /// Points at which the job broke off because memory refused a correct access. Such errors are correct behaviour if
     /// a fault script provokes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -138,7 +138,7 @@ impl JobResult {
     /// Returns whether the job completed and every check passed.
     #[must_use]
     pub fn is_pass(&self) -> bool {
-        let is_clean = [&self.failures, &self.excused, &self.refusals, &self.lost_nodes]
+        let is_clean = [&self.failures, &self.clean_errors, &self.refusals, &self.lost_nodes]
             .iter()
             .all(|lines| lines.is_empty());
         self.complete && self.mismatch_count == 0 && is_clean && self.oracles.failures().is_empty()

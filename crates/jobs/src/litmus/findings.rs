@@ -36,7 +36,7 @@ pub(crate) struct Findings {
     pub(crate) failures: Vec<String>,
     pub(crate) failures_omitted: u64,
     /// Descriptions of break-offs that a loss explains.
-    pub(crate) excused: Vec<String>,
+    pub(crate) clean_errors: Vec<String>,
     /// Descriptions of break-offs because memory refused a correct access.
     pub(crate) refusals: Vec<String>,
     /// Number of accesses that this owner refused, by source and reason.

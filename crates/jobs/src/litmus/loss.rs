@@ -70,7 +70,7 @@ impl Litmus {
         let activity = self.position();
         match reason {
             BreakOff::Loss(reason) => {
-                self.findings.excused.push(format!("broke off at {activity}: {reason}"))
+                self.findings.clean_errors.push(format!("broke off at {activity}: {reason}"))
             }
             BreakOff::Fault(reason) => self.findings.fail(format!("broke off at {activity}: {reason}")),
             BreakOff::Refusal(reason) => {

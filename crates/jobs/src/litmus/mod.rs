@@ -382,7 +382,7 @@ impl Job for Litmus {
             mismatch_count: findings.mismatch_count,
             failures: findings.failures.clone(),
             failures_omitted: findings.failures_omitted,
-            excused: findings.excused.clone(),
+            clean_errors: findings.clean_errors.clone(),
             refusals: findings.refusals.clone(),
             lost_nodes: self.lost_names(),
             notes: self.view.layout.shortfall(&self.view.settings).into_iter().collect(),

@@ -111,7 +111,7 @@ pub(crate) struct Ensemble<P> {
     failures: Vec<String>,
     failures_omitted: u64,
     /// Descriptions of break-offs that a loss explains.
-    excused: Vec<String>,
+    clean_errors: Vec<String>,
     /// Descriptions of break-offs that a refusal by memory explains, although the access was correct.
     refusals: Vec<String>,
     is_complete: bool,
@@ -136,7 +136,7 @@ impl<P: Play> Ensemble<P> {
             notices_repeated: 0,
             failures: Vec::new(),
             failures_omitted: 0,
-            excused: Vec::new(),
+            clean_errors: Vec::new(),
             refusals: Vec::new(),
             is_complete: false,
             steps: 0,
@@ -337,7 +337,7 @@ impl<P: Play> Ensemble<P> {
         }
         let position = self.position();
         match reason {
-            BreakOff::Loss(reason) => self.excused.push(format!("broke off at {position}: {reason}")),
+            BreakOff::Loss(reason) => self.clean_errors.push(format!("broke off at {position}: {reason}")),
             BreakOff::Fault(reason) => self.fail(format!("broke off at {position}: {reason}")),
             BreakOff::Refusal(reason) => self.refusals.push(format!("broke off at {position}: {reason}")),
         }
@@ -463,7 +463,7 @@ impl<P: Play> Job for Ensemble<P> {
             oracles: self.issuer.verdicts(|node| self.job_group.name(node.0).to_owned()),
             failures: self.failures.clone(),
             failures_omitted: self.failures_omitted,
-            excused: self.excused.clone(),
+            clean_errors: self.clean_errors.clone(),
             refusals: self.refusals.clone(),
             lost_nodes: self.lost_names(),
             ..JobResult::default()

@@ -20,8 +20,8 @@ pub(super) fn of_ending(ends: ExpectedEnd, report: &mut Report) -> Vec<String> {
         (ExpectedEnd::Right, _) => failures,
         (ExpectedEnd::Error | ExpectedEnd::Either, _) => {
             let wrong = std::mem::take(&mut report.wrong);
-            let excused = failures.into_iter().filter(|failure| !wrong.contains(failure));
-            report.notes.extend(excused.map(|failure| format!("a clean error: {failure}")));
+            let clean = failures.into_iter().filter(|failure| !wrong.contains(failure));
+            report.notes.extend(clean.map(|failure| format!("a clean error: {failure}")));
             wrong
         }
     }
