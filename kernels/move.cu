@@ -1,5 +1,5 @@
 // Moves many small ranges in one launch: so many warps per range as its longest takes, a KiB for each, because their reads cross the
-// bus and few of them are under way at a time. Either side may be pinned memory of the host, so the same kernel
+// bus and few of them are in flight at a time. Either side may be pinned memory of the host, so the same kernel
 // lands stores that came in frames and gathers what remote loads ask for.
 //
 // A range that is one aligned word of 4 or 8 bytes is written whole: a kernel that polls the word sees the old value or the
@@ -25,7 +25,7 @@ __device__ void move_words(unsigned long long target, unsigned long long source,
     for (unsigned long long at = lane; at < count; at += 32) to[at] = from[at];
 }
 
-// 16 bytes at a time where both sides allow it: the body of a long range. Two words of a lane are under way at once.
+// 16 bytes at a time where both sides allow it: the body of a long range. Two words of a lane are in flight at once.
 __device__ void move_wide(unsigned long long target, unsigned long long source, unsigned long long bytes, unsigned lane)
 {
     uint4 *to = (uint4 *)target;
@@ -62,7 +62,7 @@ __device__ uint4 next_lane(uint4 own, uint4 beyond, unsigned lane)
     return lane == 31 ? make_uint4(x, y, z, w) : next;
 }
 
-// The same for a source that is not aligned as the target is: whole words are read, each once, and put together anew.
+// Moves a range whose source is not aligned as the target is: whole words are read, each once, and put together anew.
 __device__ void move_crooked(unsigned long long target, unsigned long long source, unsigned long long bytes, unsigned lane)
 {
     uint4 *to = (uint4 *)target;

@@ -179,7 +179,7 @@ __device__ inline int rackloom_put(const rackloom_queue &queue, rackloom_slice s
     return rackloom_end(queue, command, is_posted);
 }
 
-// The same, and then a word of 8 bytes at the same node is set, or added to.
+// A put, after which a word of 8 bytes at the same node is set, or added to.
 __device__ inline int rackloom_put_signal(
     const rackloom_queue &queue, rackloom_slice source, rackloom_address target, rackloom_address signal, rackloom_u64 value, bool adds = false,
     bool is_posted = false)

@@ -92,6 +92,7 @@ const RETIRED_PARTS: &[&str] = &[
     "deaf",
     "defiant",
     "excuse",
+    "excused",
     "excuses",
     "fade",
     "faded",
@@ -149,7 +150,9 @@ const RETIRED_PARTS: &[&str] = &[
     "circumstances",
 ];
 /// Words that are retired in texts, comments and documents as well, except in `CHANGELOG.md`, which has old names.
-const RETIRED_IN_TEXTS: &[&str] = &["told", "asked", "news", "patience"];
+const RETIRED_IN_TEXTS: &[&str] = &["told", "asked", "news", "patience", "excused", "room", "rooms"];
+/// Phrases that are retired wherever [`RETIRED_IN_TEXTS`] are.
+const RETIRED_PHRASES: &[&str] = &["under way"];
 
 /// Crates whose code has none of [`RETIRED_PARTS`].
 const PLAIN_CRATES: &[&str] = &[
@@ -346,6 +349,43 @@ fn have_none_of(paths: &[PathBuf], retired: &[&str]) {
 fn rewritten_texts_have_no_retired_words() {
     have_none_of(&files_but(EXEMPT), RETIRED);
     have_none_of(&files_but(&[EXEMPT, &["CHANGELOG.md"]].concat()), RETIRED_IN_TEXTS);
+}
+
+/// Returns the places of a retired phrase, as `line: phrase`. A phrase may continue on the next line, also of a comment.
+fn retired_phrases(text: &str) -> Vec<String> {
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split(|character: char| !character.is_ascii_alphabetic());
+        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let words: Vec<_> = (1..)
+        .zip(text.lines())
+        .flat_map(|(number, line)| words(line).into_iter().map(move |word| (number, word)))
+        .collect();
+    let mut found = Vec::new();
+    for phrase in RETIRED_PHRASES {
+        let parts: Vec<_> = phrase.split(' ').collect();
+        let places = words.windows(parts.len()).filter(|place| place.iter().map(|(_, word)| word).eq(&parts));
+        found.extend(places.map(|place| format!("{}: {phrase}", place[0].0)));
+    }
+    found
+}
+
+#[test]
+fn texts_have_no_retired_phrases() {
+    let mut found = Vec::new();
+    for path in files_but(&[EXEMPT, &["CHANGELOG.md"]].concat()) {
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        found.extend(retired_phrases(&text).iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(found.is_empty(), "retired phrases; docs/glossary.md has the terms:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_planted_phrase_is_found_on_one_line_and_across_two() {
+    let text =
+        "// Frames under way.\n/// What is under\n/// way ends.\n// A way under the bridge, underway.\n";
+    assert_eq!(retired_phrases(text), ["1: under way", "2: under way"]);
 }
 
 /// Returns true if a part of a file's name is retired. Parts are separated by `-`, `_` and `.`.

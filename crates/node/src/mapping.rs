@@ -1,7 +1,7 @@
 //! Sealed anonymous files and their mappings. Shared pages are requested from the kernel only here.
 //!
-//! Another process that holds a file could truncate it, and the next access to the mapping would raise SIGBUS. So every file is sealed against
-//! shrinking and growing before another process receives it. A file that another process created is mapped only if it has these seals.
+//! A truncated file would make the next access to its mapping raise SIGBUS, and any process that holds the file could truncate it. So every file is
+//! sealed against shrinking and growing before another process receives it. A file that another process created is mapped only if it has these seals.
 //!
 //! A mapping only yields raw pointers. Its owner decides which code reads and writes through them, and when.
 

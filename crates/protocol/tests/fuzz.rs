@@ -175,7 +175,7 @@ fn layers(random: &mut Random, forged: bool) -> Options {
     if forged {
         options.resync = !random.one_in(3);
         if options.pause.is_none() && random.one_in(2) {
-            // Room for two of the largest frames on each channel.
+            // Space for two of the largest frames on each channel.
             options.credits.limit = 72 * options.channels.count() as u32;
         }
         if random.one_in(4) {

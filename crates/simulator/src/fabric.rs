@@ -118,7 +118,7 @@ impl Fabric {
     /// Gives up memory that is not needed any more. Call it between polls. Returns the number of events after which
     /// the next call is useful.
     pub(crate) fn trim(&mut self) -> u64 {
-        // Rooms that senders requested and did not write to.
+        // Buffers that senders requested and did not write to.
         for write_slot in self.channels.iter_mut().filter_map(|channel| channel.write_slot.take()) {
             self.frames.release(write_slot);
         }

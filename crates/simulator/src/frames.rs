@@ -4,7 +4,7 @@
 //! travels by number, is held by the receiver, and is free again when the receiver releases it. Once the rack
 //! is warm no frame costs an allocation. The last buffer freed is the first taken, so that its lines are in cache.
 //!
-//! Rooms that were unused for a while are given up (`trim`): a rack that comes up needs a hundred times as many as one at rest.
+//! Buffers that were unused for a while are given up (`trim`): a rack that comes up needs a hundred times as many as one at rest.
 //!
 //! Most frames are small, and a large mesh that comes up has a million of them in flight: a finished frame moves into
 //! the smallest kind of buffer that holds it, and the large buffer goes to the next sender at once.

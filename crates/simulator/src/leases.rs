@@ -2,7 +2,7 @@
 //!
 //! A member keeps a record per number that it has ever seen, as it would for the slots of its device. So the numbers are the
 //! member's own and small, the last one given back is the first to be given out, and the member's records do not grow
-//! with the frames that are in flight elsewhere. Rooms of busier times are given up (`trim`): a rack that comes up gives each
+//! with the frames that are in flight elsewhere. Records of busier times are given up (`trim`): a rack that comes up gives each
 //! of its members as many frames at once as it has members, and never again.
 
 use rackloom_protocol::LeaseId;

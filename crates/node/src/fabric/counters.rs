@@ -46,7 +46,7 @@ pub struct NodeCounters {
     pub frames_dropped: u64,
     /// Frames of neighbours that did not arrive.
     pub frames_missing: u64,
-    /// Number of times that sending stopped because a neighbour had no room.
+    /// Number of times that sending stopped because a neighbour had no free space.
     pub credit_stalls: u64,
 }
 

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// The queue towards the peer is full. Returned by [`super::Request::submit`] and by methods of [`super::Driver`] that do not wait for
-    /// completion. All other calls wait for room.
+    /// completion. All other calls wait for space in it.
     #[error("the queue towards {peer:?} is full; hint: poll the completion queue and submit again")]
     Busy {
         /// The peer, if the operation names one.
@@ -69,7 +69,7 @@ pub enum Error {
     /// The last handle of a region of this number is dropped, but operations in flight still use its bytes. Operations to a peer end by
     /// themselves, mostly within microseconds. A receive, or a wait on a word, ends when it is cancelled.
     #[error(
-        "operations under way still use {0}; hint: wait for them (Node::wait_until_free), cancel receives and waits, or choose another name"
+        "operations in flight still use {0}; hint: wait for them (Node::wait_until_free), cancel receives and waits, or choose another name"
     )]
     RegionInUse(RegionId),
     /// A collective cannot complete any more, although all members may be alive.

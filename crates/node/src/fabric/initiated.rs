@@ -110,7 +110,7 @@ struct Serving {
     ring: Option<CommandRing>,
     /// Completions of commands that the core has. The context is twice the ticket.
     ended: Arc<Queue>,
-    /// Command that the core had no room for.
+    /// Command that the core had no space for.
     waiting: Option<(u64, DeviceCommand)>,
     is_over: Arc<AtomicBool>,
     device: Arc<DeviceMemory>,

@@ -310,7 +310,7 @@ impl Node {
     ///
     /// # Errors
     /// On completion: [`Error::Invalid`] for another length, [`Error::NoSuchNode`], [`Error::Refused`] by the target,
-    /// [`Error::PeerLost`], [`Error::PeerLeft`], [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for room
+    /// [`Error::PeerLost`], [`Error::PeerLeft`], [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for space
     /// ([`Request::submit`]). All operations on a remote address have these errors.
     pub fn store<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Visible)
@@ -321,7 +321,7 @@ impl Node {
     ///
     /// # Errors
     /// On completion: [`Error::Invalid`], [`Error::NoSuchNode`], [`Error::PeerLost`] or [`Error::PeerLeft`] if the peer is already known
-    /// to be lost, [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for room. [`Node::flush`] reports later failures.
+    /// to be lost, [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for space. [`Node::flush`] reports later failures.
     pub fn store_posted<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Accepted)
     }

@@ -18,7 +18,7 @@ fn add_device_regions<M: rackloom_protocol::Inspect>(
     opened: DeviceMemory,
 ) -> Arc<DeviceMemory> {
     let (memory, ports) = runtime.memory_and_ports();
-    // Another thread may have been faster.
+    // A thread that ran at the same time may have opened the device first.
     if let Some(device) = memory.device() {
         return Arc::clone(device);
     }

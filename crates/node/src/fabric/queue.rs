@@ -38,7 +38,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Returns an empty queue with room for `capacity` completions.
+    /// Returns an empty queue for up to `capacity` completions.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Arc<Self> {
         let waiting = Waiting { completions: VecDeque::with_capacity(capacity), ..Waiting::default() };
@@ -123,7 +123,7 @@ impl Queue {
         if waiting.completions.len() == 1
             && let Some(descriptor) = self.descriptor.get()
         {
-            // The counter is zero, so there is room.
+            // The counter is zero, so the write does not block.
             let _ = write(descriptor, &1_u64.to_ne_bytes());
         }
         waiting.wakers.pop()
@@ -255,7 +255,7 @@ mod tests {
         let queue = Queue::with_capacity(1);
         let (is_over, looks) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
-            // Another thread drives, so the wait below parks again and again.
+            // The node is driven by another thread, so the wait below parks again and again.
             scope.spawn(|| {
                 node.wait_for(rackloom_protocol::Instant::NEVER, |_| {
                     looks.fetch_add(1, Ordering::Relaxed);

@@ -94,7 +94,7 @@ impl<'a, T: Outcome> Request<'a, T> {
     }
 
     /// Blocks until the operation has ended. The calling thread drives the node meanwhile. If the queue towards the peer is full, the call
-    /// waits for room.
+    /// waits for space.
     ///
     /// # Errors
     /// Any [`Error`] except [`Error::Busy`].
@@ -228,7 +228,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         std::mem::replace(&mut self.order, Err(None))
     }
 
-    /// Posts the operation, which ends when the core accepts it. `None` if it is not posted, or if there is no room.
+    /// Posts the operation, which ends when the core accepts it. `None` if it is not posted, or if there is no space.
     fn post(&mut self) -> Option<Result<Ended, Error>> {
         let order = self.order.as_ref().ok()?;
         let is_posted =

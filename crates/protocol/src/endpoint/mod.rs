@@ -181,8 +181,8 @@ impl Endpoint {
         wanted(Class::Request).min(wanted(Class::Bulk))
     }
 
-    /// Returns true if the node is reachable and all operations to it that began earlier have ended. Then nothing is under
-    /// way that an access on another path than the wire could overtake.
+    /// Returns true if the node is reachable and all operations to it that began earlier have ended. Then nothing is in
+    /// flight that an access on another path than the wire could overtake.
     #[must_use]
     pub fn is_idle_towards(&self, node: NodeId) -> bool {
         let is_idle = |peer: &Peer| peer.has_reached(&mut peer.mark());

@@ -28,7 +28,7 @@ pub(super) struct TestWires {
     pub(super) sent: Vec<(PortId, Vec<u8>)>,
     pub(super) leases: BTreeMap<u32, Vec<u8>>,
     pub(super) next_lease: u32,
-    /// Room for one frame at a time.
+    /// Space for one frame at a time.
     pub(super) holds_one: bool,
 }
 

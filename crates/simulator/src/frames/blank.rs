@@ -1,4 +1,4 @@
-//! Room in which a short frame is read at its full length.
+//! Buffer in which a short frame is read at its full length.
 
 use std::ops::Range;
 

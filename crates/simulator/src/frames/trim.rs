@@ -1,7 +1,7 @@
 //! Giving up buffers that are not needed any more.
 //!
-//! Rooms are a stack: the last one freed is the first taken. So the buffers that were not reached between two calls of
-//! `trim` were not needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move
+//! Free buffers are a stack: the last one freed is the first taken. So the buffers that were not reached between two calls of
+//! `trim` were not needed, and giving them up costs nothing as long as the load stays the same. Buffers that stay move
 //! to the front, so that the frames behind them can go as well.
 
 use super::{FrameSlab, LARGE};

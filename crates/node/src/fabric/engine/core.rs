@@ -42,7 +42,7 @@ pub(in crate::fabric) struct Core {
     pub(in crate::fabric) driver_asleep: Option<u64>,
     /// Wakers of threads that wait while another thread drives.
     pub(in crate::fabric) standby: Vec<Waker>,
-    /// Wakers of tasks whose operation found no room. They are woken after each poll that changed something, because that may have made room.
+    /// Wakers of tasks whose operation found no space. They are woken after each poll that changed something, because that may have freed space.
     awaiting_space: Vec<Waker>,
     /// Threads that sleep at the doorbell.
     pub(in crate::fabric) sleepers: Sleepers,
@@ -160,14 +160,14 @@ impl Core {
         progress
     }
 
-    /// Wakes `waker` after the next poll that changes something: its operation found no room.
+    /// Wakes `waker` after the next poll that changes something: its operation found no space.
     pub(in crate::fabric) fn await_space(&mut self, waker: &Waker) {
         if !self.awaiting_space.iter().any(|known| known.will_wake(waker)) {
             self.awaiting_space.push(waker.clone());
         }
     }
 
-    /// Wakes all tasks that wait for room. Each tries again, and waits again if there is no room.
+    /// Wakes all tasks that wait for space. Each tries again, and waits again if there is none.
     pub(in crate::fabric) fn wake_waiting_for_space(&mut self) {
         self.table.to_wake.append(&mut self.awaiting_space);
     }

@@ -251,7 +251,7 @@ impl Core {
     }
 
     /// Gives the core a posted operation. It is sent now if that makes it arrive sooner. It waits for others to share its frame while packets
-    /// to the peer are in flight and the open packet has room.
+    /// to the peer are in flight and the open packet has free space.
     pub(in crate::fabric) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
         let (command, peer) = (order.command, order.peer());
         if order.is_posted {

@@ -101,7 +101,7 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if every member has room for its part.
+    /// Returns `true` if the area of every member has enough space for its part.
     pub(super) fn takes(self, schedule: &Schedule, element_bytes: usize) -> bool {
         schedule.programs.iter().all(|program| {
             let staged = rounded(program.output, element_bytes) + rounded(program.scratch, element_bytes);

@@ -28,7 +28,7 @@ const RUN_SHIFT: u32 = 32;
 #[derive(Clone, Copy, Debug)]
 struct Put {
     id: TransferId,
-    /// `None` if the core had no room for it.
+    /// `None` if the core had no space for it.
     operation: Option<OperationId>,
 }
 
@@ -83,7 +83,7 @@ impl Running {
         }
     }
 
-    /// Takes puts that have ended, and submits those again that found no room.
+    /// Takes puts that have ended, and submits those again that found no space.
     fn collect(&mut self, core: &mut Core, membership: &Membership) -> Result<(), Error> {
         if let Some((operation, id)) = self.wait
             && let Some(ended) = core.table.take(operation)
@@ -183,7 +183,7 @@ impl Running {
         }
     }
 
-    /// Returns `true` if a put found no room towards its peer.
+    /// Returns `true` if a put found no space in the queue towards its peer.
     pub(super) fn must_retry(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }

@@ -4,7 +4,7 @@
 //! operation on it ([`LocalPaths::access`]). `docs/decisions/local-memory.md` gives the reasons.
 //!
 //! *Path.* An operation is direct if its region is mapped, the peer is reachable, and all earlier operations to that peer have ended. All
-//! other operations go in frames: while a mapping is requested, to memory that cannot be mapped, and while frames to the peer are under way.
+//! other operations go in frames: while a mapping is requested, to memory that cannot be mapped, and while frames to the peer are in flight.
 //! So a direct access never overtakes a frame. Frames never overtake a direct access, because it has ended when the call returns.
 //!
 //! *Errors.* A direct access that fails has done nothing, or its region is revoked. It is then repeated in frames, so that the owner decides

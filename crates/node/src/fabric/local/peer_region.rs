@@ -16,7 +16,7 @@ use crate::sharing::{AccessError, ImportedRegion, Inside};
 /// Region of another node of this server, mapped into this process: loads, stores and atomics without a call of the node.
 ///
 /// Each access checks bounds, the access rights of the owner, and that the owner still exports the region. An access is visible to the
-/// owner and to all others that map the region when it returns. It is not ordered with operations of the node that are under way: flush
+/// owner and to all others that map the region when it returns. It is not ordered with operations of the node that are in flight: flush
 /// first. The owner's waits for words end only after [`PeerRegion::signal`], or with any frame to it.
 ///
 /// `Send` and `Sync`: any number of threads may access the region. The thread that is first is the fastest. Two accesses to the same bytes at

@@ -1,7 +1,7 @@
 //! Notices of a taken seat to its supervisor. Sending one never blocks.
 //!
-//! The thread that polls the node sends notices about faults, and the seat's control thread answers orders, on one socket. What the
-//! socket has no room for is kept, up to a bound, and is sent before the next notice.
+//! The thread that polls the node sends notices about faults, and the seat's control thread answers orders, on one socket. A notice
+//! that the full socket does not take is kept, up to a bound, and is sent before the next notice.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ impl NoticeSender {
         Self { stream, waiting: Mutex::new(Vec::new()) }
     }
 
-    /// Send a notice, or keep it until there is room. A notice beyond the bound is dropped.
+    /// Sends a notice, or keeps it while the socket is full. A notice beyond the bound is dropped.
     pub(in crate::fabric) fn send(&self, notice: &Notice) -> io::Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_BYTES_MAX {
