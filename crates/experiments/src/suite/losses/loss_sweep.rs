@@ -46,7 +46,7 @@ const LISTED: u64 = 30;
 const APART: u64 = 1_500;
 
 /// Goodput over frame loss, for each kind of retransmission.
-pub(super) static LOSS_SWEEP: Experiment = Experiment {
+pub(in crate::suite) static LOSS_SWEEP: Experiment = Experiment {
     number: 4,
     name: "loss-sweep",
     question: "What do lost frames cost, by how they are sent again?",

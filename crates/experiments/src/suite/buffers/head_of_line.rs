@@ -22,7 +22,7 @@ const RATE_MBIT_PER_S: u64 = (PUT_BYTES + 130 + 24) * 8 * 1_000 / SLOT_NS;
 const WARM_SLOTS: u64 = 500;
 
 /// Throughput of a switch by how frames wait in it.
-pub(super) static HEAD_OF_LINE: Experiment = Experiment {
+pub(in crate::suite) static HEAD_OF_LINE: Experiment = Experiment {
     number: 20,
     name: "head-of-line",
     question: "What does a switch lose if frames wait in line behind ones that want another output?",

@@ -20,7 +20,7 @@ const FRAMES: u64 = 1_000;
 const PUT_BYTES: u64 = 256;
 
 /// Counts after one exact loss.
-pub(super) static EXACT_DROP: Experiment = Experiment {
+pub(in crate::suite) static EXACT_DROP: Experiment = Experiment {
     number: 5,
     name: "exact-drop",
     question: "What does one lost frame of a thousand set off under link-level retry?",

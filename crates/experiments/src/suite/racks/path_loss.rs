@@ -25,7 +25,7 @@ const RING: &str = "rings, link cut";
 const MICROSECOND_NS: u64 = 1_000;
 
 /// Throughput and load after a loss, over those before it.
-pub(super) static PATH_LOSS: Experiment = Experiment {
+pub(in crate::suite) static PATH_LOSS: Experiment = Experiment {
     number: 13,
     name: "path-loss",
     question: "What is left when a plane, a ring link or a mesh link is lost?",

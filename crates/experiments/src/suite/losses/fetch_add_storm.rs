@@ -21,7 +21,7 @@ const VICTIM: usize = 3;
 const OPEN_MAX: u64 = 8;
 
 /// A counter under every script of faults.
-pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
+pub(in crate::suite) static FETCH_ADD_STORM: Experiment = Experiment {
     number: 15,
     name: "fetch-add-storm",
     question: "Does every fetch-add happen exactly once under any fault?",

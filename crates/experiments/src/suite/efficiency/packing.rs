@@ -20,7 +20,7 @@ const FRAME_HEADER_BYTES: u64 = 14 + 32 + 40;
 const STORE_HEADER_BYTES_MAX: u64 = 48;
 
 /// Payload efficiency and goodput over operations per frame.
-pub(super) static PACKING: Experiment = Experiment {
+pub(in crate::suite) static PACKING: Experiment = Experiment {
     number: 2,
     name: "packing",
     question: "What does packing small stores into shared frames gain on a saturated link?",

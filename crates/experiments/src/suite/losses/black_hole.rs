@@ -20,7 +20,7 @@ const BEGINS_AFTER_NS: u64 = 2_000_000;
 const LOOKED_AT: Instant = Instant(6_000_000);
 
 /// Counts after an acknowledgement black hole.
-pub(super) static BLACK_HOLE: Experiment = Experiment {
+pub(in crate::suite) static BLACK_HOLE: Experiment = Experiment {
     number: 6,
     name: "black-hole",
     question: "What does a link do whose acknowledgements all vanish?",

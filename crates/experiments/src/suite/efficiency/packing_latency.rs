@@ -18,7 +18,7 @@ const STORE_BYTES: u64 = 64;
 const LOAD: f64 = 0.01;
 
 /// Median latency of stores on a nearly idle link, with packing and without.
-pub(super) static PACKING_LATENCY: Experiment = Experiment {
+pub(in crate::suite) static PACKING_LATENCY: Experiment = Experiment {
     number: 3,
     name: "packing-latency",
     question: "Does packing add latency when the link is nearly idle?",

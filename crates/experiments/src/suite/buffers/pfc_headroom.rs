@@ -32,7 +32,7 @@ const JAMMED_AT: Instant = Instant(1_000_000);
 const SWITCH: NodeId = NodeId(2);
 
 /// Frames that arrive after a pause was requested, over the length of the cable.
-pub(super) static PFC_HEADROOM: Experiment = Experiment {
+pub(in crate::suite) static PFC_HEADROOM: Experiment = Experiment {
     number: 19,
     name: "pfc-headroom",
     question: "How much headroom does a link that pauses need?",

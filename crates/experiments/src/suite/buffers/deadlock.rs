@@ -23,7 +23,7 @@ const LOADS: u64 = 400;
 const LOAD_BYTES: u64 = 256;
 
 /// Frames delivered by racks that deadlock, and by those that do not.
-pub(super) static DEADLOCK: Experiment = Experiment {
+pub(in crate::suite) static DEADLOCK: Experiment = Experiment {
     number: 11,
     name: "deadlock",
     question: "Which racks stand still for ever, and what keeps them moving?",

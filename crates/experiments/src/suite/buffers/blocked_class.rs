@@ -28,7 +28,7 @@ const MEASURED_FROM: Instant = Instant(1_000_000);
 const MEASURED_TO: Instant = Instant(3_000_000);
 
 /// Throughput of a class beside a blocked one.
-pub(super) static BLOCKED_CLASS: Experiment = Experiment {
+pub(in crate::suite) static BLOCKED_CLASS: Experiment = Experiment {
     number: 9,
     name: "blocked-class",
     question: "What does a blocked class of messages do to another?",

@@ -18,7 +18,7 @@ const DELAY_NS: u64 = 500;
 const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 
 /// Least, mean and longest detection time over interval and misses.
-pub(super) static HEARTBEAT: Experiment = Experiment {
+pub(in crate::suite) static HEARTBEAT: Experiment = Experiment {
     number: 12,
     name: "heartbeat",
     question: "How long does the detection of a neighbour's death take?",

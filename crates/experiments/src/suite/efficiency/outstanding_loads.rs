@@ -14,7 +14,7 @@ const DELAY_NS: u64 = 600;
 const LOAD_BYTES: u64 = 256;
 
 /// Throughput of loads over how many may be open.
-pub(super) static OUTSTANDING_LOADS: Experiment = Experiment {
+pub(in crate::suite) static OUTSTANDING_LOADS: Experiment = Experiment {
     number: 16,
     name: "outstanding-loads",
     question: "How fast can one GPU load from another, by how many loads it keeps open?",

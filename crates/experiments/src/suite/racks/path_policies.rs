@@ -26,7 +26,7 @@ const MANY: &str = ", many flows";
 const SPRAYED_PER_PLANE: u64 = 8;
 
 /// Planes in use, and how evenly.
-pub(super) static PATH_POLICIES: Experiment = Experiment {
+pub(in crate::suite) static PATH_POLICIES: Experiment = Experiment {
     number: 18,
     name: "path-policies",
     question: "How many planes does a stream use, and how evenly do many flows?",

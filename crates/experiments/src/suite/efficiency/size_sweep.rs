@@ -23,7 +23,7 @@ const PREAMBLE_AND_GAP_BYTES: u64 = 20;
 const FRAME_BYTES_MIN: u64 = 64;
 
 /// Payload efficiency over sizes, for each profile of headers.
-pub(super) static SIZE_SWEEP: Experiment = Experiment {
+pub(in crate::suite) static SIZE_SWEEP: Experiment = Experiment {
     number: 1,
     name: "size-sweep",
     question: "How much of a link is payload, by message size and kind of headers?",

@@ -29,7 +29,7 @@ const WINDOW_CABLE_M: u64 = 1_000;
 const PACKET_ACK_WIRE_BYTES: u64 = 14 + 32 + 40 + 16 + BESIDE_FRAME_BYTES;
 
 /// Throughput over cable length, for several replay buffers.
-pub(super) static REPLAY_BUFFER: Experiment = Experiment {
+pub(in crate::suite) static REPLAY_BUFFER: Experiment = Experiment {
     number: 7,
     name: "replay-buffer",
     question: "How large must the replay buffer be, by the length of the cable?",

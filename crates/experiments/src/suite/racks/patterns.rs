@@ -23,7 +23,7 @@ const RING_HOPS_PER_LINK: u64 = (NODES * NODES) as u64 / 8;
 const NAMES: [&str; 5] = ["permutation", "all-to-all", "incast", "experts", "kv-cache"];
 
 /// Time of traffic patterns on a star and a mesh.
-pub(super) static PATTERNS: Experiment = Experiment {
+pub(in crate::suite) static PATTERNS: Experiment = Experiment {
     number: 17,
     name: "patterns",
     question: "Is a pattern of traffic as fast as its busiest port allows?",

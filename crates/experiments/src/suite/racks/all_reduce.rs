@@ -19,7 +19,7 @@ const SEGMENT_BYTES: u64 = 4_096;
 const TOLERANCE: Tolerance = Tolerance::Relative(0.02);
 
 /// Times of an all-reduce over sizes, and the crossover of one and two shots.
-pub(super) static ALL_REDUCE: Experiment = Experiment {
+pub(in crate::suite) static ALL_REDUCE: Experiment = Experiment {
     number: 14,
     name: "all-reduce",
     question: "How long does an all-reduce take on a ring, a mesh and a star, and when does one shot win?",

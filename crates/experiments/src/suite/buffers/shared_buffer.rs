@@ -24,7 +24,7 @@ const MARK_ABOVE_FRAMES: u64 = 40;
 const MARKED_PUTS: u64 = 300;
 
 /// Share of a shared buffer per ingress, over the number of ingresses that fill it.
-pub(super) static SHARED_BUFFER: Experiment = Experiment {
+pub(in crate::suite) static SHARED_BUFFER: Experiment = Experiment {
     number: 21,
     name: "shared-buffer",
     question: "How do links that pause divide a switch's memory, and how many frames does a long queue mark?",

@@ -35,7 +35,7 @@ const SKIPPED: u64 = 300;
 const MEASURED: u64 = 3_300;
 
 /// Throughput over credits, for several spacings of updates.
-pub(super) static CREDIT_SWEEP: Experiment = Experiment {
+pub(in crate::suite) static CREDIT_SWEEP: Experiment = Experiment {
     number: 8,
     name: "credit-sweep",
     question: "How many credits does a link need, how often must they come back, how small should one be?",

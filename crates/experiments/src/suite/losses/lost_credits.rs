@@ -26,7 +26,7 @@ const FIFTH_NS: u64 = 2_000_000;
 const LEAKING_FIFTH_NS: u64 = 20_000_000;
 
 /// Credits after losses.
-pub(super) static LOST_CREDITS: Experiment = Experiment {
+pub(in crate::suite) static LOST_CREDITS: Experiment = Experiment {
     number: 10,
     name: "lost-credits",
     question: "What do lost frames do to credits, with and without resynchronisation?",

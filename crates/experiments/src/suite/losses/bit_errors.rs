@@ -17,7 +17,7 @@ const EVENTS: f64 = 2_400.0;
 const RARE: f64 = 1e-6;
 
 /// Share of frames lost over their length.
-pub(super) static BIT_ERRORS: Experiment = Experiment {
+pub(in crate::suite) static BIT_ERRORS: Experiment = Experiment {
     number: 22,
     name: "bit-errors",
     question: "How many frames do wrong bits cost?",

@@ -1,0 +1,6 @@
+//! Experiments about the share of a link that is payload, and about filling a round trip.
+
+pub(super) mod outstanding_loads;
+pub(super) mod packing;
+pub(super) mod packing_latency;
+pub(super) mod size_sweep;
