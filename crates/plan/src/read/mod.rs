@@ -3,25 +3,13 @@
 //! All tables are read first, and the result is checked afterwards. Only a syntax error hides other mistakes. Every other value that
 //! cannot be read is reported and replaced by its default, so that the rest of the file is read too.
 
-mod channels;
 pub(crate) mod document;
-mod expect;
 pub(crate) mod fields;
-mod hosts;
-mod job;
-mod link_names;
-mod links;
-mod members;
 pub(crate) mod mistake;
-mod pause;
 pub(crate) mod positions;
-mod retry;
-mod seats;
-mod security;
+mod sections;
 pub(crate) mod setting_lines;
-mod settings;
 pub(crate) mod text;
-mod topology;
 pub mod trace;
 pub mod units;
 
@@ -35,8 +23,9 @@ use crate::read::document::Value;
 use crate::read::mistake::Complaint;
 use crate::schema;
 use fields::{Fields, Reader};
-use job::Jobs;
-pub(crate) use topology::listed;
+pub(crate) use sections::topology::listed;
+use sections::job::Jobs;
+use sections::{channels, expect, hosts, job, links, members, security, settings, topology};
 
 /// Values of all tables.
 pub(crate) struct RackFile {

@@ -6,7 +6,7 @@
 //! a number: `a--b#1`. If a bridge is the hub of a star, ports are in order of planes, and within a plane in
 //! ascending order of neighbours.
 //!
-//! Sizes are checked before a shape is built (`read/topology.rs`), so building always ends.
+//! Sizes are checked before a shape is built (`read/sections/topology.rs`), so building always ends.
 
 use std::collections::BTreeMap;
 

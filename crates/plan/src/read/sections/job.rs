@@ -10,7 +10,7 @@ use crate::model::objection::Objection;
 use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::topology::member_at;
+use crate::read::sections::topology::member_at;
 use crate::schema;
 use crate::setting::named_value::read_named;
 

@@ -3,7 +3,7 @@
 use crate::model::members::shape::Shape;
 use crate::read::fields::Reader;
 use crate::read::mistake::{Complaint, nearest, quoted};
-use crate::read::topology::{is_surely_absent, listed};
+use crate::read::sections::topology::{is_surely_absent, listed};
 
 /// Returns true if no link has this name. If links of the file could not be read, only an unknown member is certain.
 pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {

@@ -6,7 +6,7 @@ use crate::model::jobs::expect::Expectations;
 use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::topology::member_at;
+use crate::read::sections::topology::member_at;
 use crate::schema;
 
 /// Reads the expectations. Without a shape, names are not looked up.

@@ -6,7 +6,7 @@ use crate::model::links::channels::{ChannelKeys, ChannelPlan, Lanes};
 use crate::model::links::of_link::OwnChannels;
 use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
-use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::sections::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
 use crate::schema;
 use crate::setting::quantity::whole;
