@@ -23,8 +23,8 @@ use crate::read::document::Value;
 use crate::read::mistake::Complaint;
 use crate::schema;
 use fields::{Fields, Reader};
-pub(crate) use sections::topology::listed;
 use sections::job::Jobs;
+pub(crate) use sections::topology::listed;
 use sections::{channels, expect, hosts, job, links, members, security, settings, topology};
 
 /// Values of all tables.

@@ -1,8 +1,8 @@
 //! Admission of packets: a packet is accepted only while no queue that it could lengthen is at its bound.
 
-use super::Endpoint;
-use super::bounds::BUDGETS_MAX;
-use super::peer::Peer;
+use crate::endpoint::Endpoint;
+use crate::endpoint::bounds::BUDGETS_MAX;
+use crate::endpoint::peer::Peer;
 use crate::ids::Class;
 use crate::operation::messages::EAGER_BUDGET_BYTES;
 use crate::time::Instant;

@@ -2,8 +2,8 @@
 
 use alloc::boxed::Box;
 
-use super::Endpoint;
-use super::peer::Peer;
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::Peer;
 use crate::event::{DropReason, Event};
 use crate::ids::{Class, Incarnation, PortId};
 use crate::memory::LeaseId;

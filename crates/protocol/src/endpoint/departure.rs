@@ -3,7 +3,7 @@
 //! Wires may lose the message, and no acknowledgement exists for it: a link that goes down shows that the neighbour
 //! has received it. The departure does not wait for operations; the caller ends them first.
 
-use super::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::time::Instant;
 
 /// Largest number of transmissions of the message.

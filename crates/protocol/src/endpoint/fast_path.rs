@@ -9,11 +9,11 @@
 
 use alloc::boxed::Box;
 
-use super::Endpoint;
-use super::memory_queue::Purpose;
-use super::peer::{KnownHeader, Peer};
-use super::serving::pending;
 use crate::contract::DirectMemory;
+use crate::endpoint::Endpoint;
+use crate::endpoint::operations::memory_queue::Purpose;
+use crate::endpoint::operations::serving::pending;
+use crate::endpoint::peer::{KnownHeader, Peer};
 use crate::event::Event;
 use crate::ids::{Class, PortId, RegionId, Tenant};
 use crate::memory::regions::Need;

@@ -11,25 +11,13 @@
 mod admission;
 mod arrivals;
 mod bounds;
-mod commands;
-mod completions;
-mod cutting;
 mod departure;
-mod failed_operations;
 mod fast_path;
-mod memory_queue;
-mod messages;
+mod operations;
 mod order;
-mod order_oracle;
-mod overlaps;
-mod path_choice;
 mod peer;
 mod reach;
-mod run;
-mod serving;
-mod signals_without_data;
-mod spreading;
-mod transmit;
+mod sending;
 mod undrained;
 mod withholding;
 
@@ -61,7 +49,7 @@ use crate::time::Instant;
 use crate::transmit::Transmit;
 use bounds::Bounds;
 pub use departure::Departure;
-use memory_queue::MemoryQueue;
+use operations::memory_queue::MemoryQueue;
 use peer::Peer;
 use undrained::Undrained;
 

@@ -3,11 +3,11 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::failed_operations::FailedOperations;
-use super::order_oracle::OrderOracle;
-use super::overlaps::Overlaps;
-use super::path_choice::PathChoice;
 use crate::config::MemberConfig;
+use crate::endpoint::operations::failed_operations::FailedOperations;
+use crate::endpoint::order::order_oracle::OrderOracle;
+use crate::endpoint::order::overlaps::Overlaps;
+use crate::endpoint::sending::path_choice::PathChoice;
 use crate::error::OperationError;
 use crate::forwarding::forwarder::Trust;
 use crate::ids::{Class, Incarnation, NodeId, PortId};

@@ -2,8 +2,8 @@
 
 use alloc::boxed::Box;
 
-use super::Endpoint;
-use super::peer::{Peer, Reach};
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::{Peer, Reach};
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, NodeId};

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::Endpoint;
-use super::peer::{Peer, Reach};
-use super::undrained::Kept;
 use crate::config::RequestDrain;
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::{Peer, Reach};
+use crate::endpoint::undrained::Kept;
 use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, NodeId, PortId};
 

@@ -6,8 +6,8 @@ use crate::model::links::channels::{ChannelKeys, ChannelPlan, Lanes};
 use crate::model::links::of_link::OwnChannels;
 use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
-use crate::read::sections::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
+use crate::read::sections::link_names::{is_no_link, no_such_link};
 use crate::schema;
 use crate::setting::quantity::whole;
 

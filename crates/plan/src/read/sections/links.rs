@@ -11,6 +11,7 @@ use crate::model::links::of_link::OwnCredits;
 use crate::model::members::shape::Shape;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader};
+use crate::read::mistake::{Complaint, quoted};
 use crate::read::sections::link_names::{is_no_link, no_such_link};
 use crate::read::sections::{channels, pause, retry};
 use crate::schema;

@@ -1,9 +1,9 @@
 //! Tagged messages: sends, receives, and their matching.
 
-use super::Endpoint;
-use super::memory_queue::Purpose;
-use super::peer::{Offer, Peer};
-use super::serving::pending;
+use crate::endpoint::Endpoint;
+use crate::endpoint::operations::memory_queue::Purpose;
+use crate::endpoint::operations::serving::pending;
+use crate::endpoint::peer::{Offer, Peer};
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -23,7 +23,7 @@ impl Endpoint {
     // ---- the sender's side
     // -----------------------------------------------------------------------------------------
 
-    pub(super) fn start_send(
+    pub(in crate::endpoint) fn start_send(
         &mut self,
         peer: &mut Peer,
         operation: OperationId,
@@ -85,7 +85,7 @@ impl Endpoint {
     }
 
     /// Handles a pull: the receiver requests the data of an offer.
-    pub(super) fn serve_pull(
+    pub(in crate::endpoint) fn serve_pull(
         &mut self,
         peer: &mut Peer,
         number: u32,
@@ -112,7 +112,7 @@ impl Endpoint {
 
     /// Handles the receiver's confirmation of a message: returns the budget of an eager one, ends the send of an
     /// offered one.
-    pub(super) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+    pub(in crate::endpoint) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let outstanding = &mut peer.outstanding[Class::Request.index()];
         match outstanding.reply(number) {
             Some(wait) if wait.kind == ReplyKind::Offer => {
@@ -128,7 +128,7 @@ impl Endpoint {
 
     // ---- the receiver's side ---------------------------------------------------------------------------------------
 
-    pub(super) fn post_receive(&mut self, posted: Posted) -> Result<(), CommandRefused> {
+    pub(in crate::endpoint) fn post_receive(&mut self, posted: Posted) -> Result<(), CommandRefused> {
         if posted.into.length > 0
             && !self.regions.holds(posted.into.region, posted.into.offset, posted.into.length)
         {
@@ -162,7 +162,7 @@ impl Endpoint {
     }
 
     /// Handles a received message or offer. Returns true if memory must act before it is served.
-    pub(super) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
+    pub(in crate::endpoint) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
         if let Some(posted) = self.matching.take_posted(peer.node, message.tag) {
             let end = message.number.wrapping_add(1);
             return self.deliver(peer, &posted, &message, Some(end));
@@ -222,14 +222,14 @@ impl Endpoint {
     }
 
     /// Notifies the sender that a message was received.
-    pub(super) fn send_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+    pub(in crate::endpoint) fn send_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let reply = Operation::Received { operation: number, cost };
         peer.senders[Class::Reply.index()].append(None, &reply);
     }
 
     /// Ends the transfer of a message's data: notifies its sender of the result, and ends the receive with the
     /// length.
-    pub(super) fn finish_pull(
+    pub(in crate::endpoint) fn finish_pull(
         &mut self,
         peer: &mut Peer,
         class: Class,
@@ -253,13 +253,13 @@ impl Endpoint {
     }
 
     /// Ends the receives that name a lost node, and removes its offers.
-    pub(super) fn fail_receives(&mut self, node: NodeId) {
+    pub(in crate::endpoint) fn fail_receives(&mut self, node: NodeId) {
         self.matching.forget_offers(node);
         self.end_receives(Some(node));
     }
 
     /// Ends receives from any source when no peer is left. A node that never had a peer waits for the first one.
-    pub(super) fn fail_receives_from_any_source(&mut self) {
+    pub(in crate::endpoint) fn fail_receives_from_any_source(&mut self) {
         let count = self.config().graph.endpoint_count() as u16;
         let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);
         if others().any(|node| self.forwarder.reaches(node)) {

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::Endpoint;
-use super::peer::Peer;
 use crate::config::PathPolicy;
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::Peer;
 use crate::ids::{Class, PortId};
 use crate::operation::bulk::Bulk;
 
@@ -14,7 +14,7 @@ const TICKETS_PER_RANDOM_PATH: u16 = 8;
 
 impl Endpoint {
     /// Looks the paths to the peer up in the table. Returns those that are no longer there.
-    pub(super) fn find_paths(&mut self, peer: &mut Peer) -> Vec<PortId> {
+    pub(in crate::endpoint) fn find_paths(&mut self, peer: &mut Peer) -> Vec<PortId> {
         let policy = self.config().paths.policy;
         if !policy.is_per_packet() {
             return Vec::new();
@@ -29,7 +29,7 @@ impl Endpoint {
 
     /// Adds tickets until every ready packet has one, or the limit is reached.
     #[cold]
-    pub(super) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
+    pub(in crate::endpoint) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
         let wanted = self.packets_ready(peer, class);
         while peer.tickets[class.index()] < wanted && !peer.path_choice.ports.is_empty() {
             let port = match self.config().paths.policy {

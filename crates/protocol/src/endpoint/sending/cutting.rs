@@ -1,7 +1,7 @@
 //! Cutting of long transfers into packets, only when the window has space for them.
 
-use super::Endpoint;
-use super::peer::Peer;
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::Peer;
 use crate::error::OperationError;
 use crate::ids::Class;
 use crate::operation::bulk::Bulk;
@@ -16,14 +16,14 @@ use crate::wire::packed::{Operation, PUT_BYTES, SELECT_BYTES, get_data_header, p
 
 impl Endpoint {
     /// Number of payload bytes in one packet of a long transfer: the capacity of a frame, in multiples of 256.
-    pub(super) fn segment_bytes(&self) -> u64 {
+    pub(in crate::endpoint) fn segment_bytes(&self) -> u64 {
         let payload_bytes_max =
             usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
         (if payload_bytes_max >= 256 { payload_bytes_max / 256 * 256 } else { payload_bytes_max }) as u64
     }
 
     /// Cuts the next packet from the long transfers of a stream, if the window is open and nothing else waits.
-    pub(super) fn cut_bulk(&mut self, peer: &mut Peer, class: Class) {
+    pub(in crate::endpoint) fn cut_bulk(&mut self, peer: &mut Peer, class: Class) {
         let sender = &peer.senders[class.index()];
         if sender.next().is_some() || !sender.window_open() {
             return;

@@ -10,7 +10,7 @@ use crate::operation::{Atomic, OperationId};
 
 /// Purpose of a memory request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(in crate::endpoint) enum Purpose {
     /// Remote writes: operations of a stream become visible.
     Visible { class: Class, first: u32, end: u32 },
     /// A signal, which is the operation `first`, and the number of operations before it that it counts.
@@ -29,7 +29,7 @@ pub(super) enum Purpose {
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
+pub(in crate::endpoint) struct Pending {
     pub purpose: Purpose,
     pub region: RegionId,
     pub node: NodeId,
@@ -46,7 +46,7 @@ enum Queued {
 
 /// Queue of requests, table of outstanding requests, and reference counts of leases.
 #[derive(Debug, Default)]
-pub(super) struct MemoryQueue {
+pub(in crate::endpoint) struct MemoryQueue {
     queue: VecDeque<(MemoryToken, RegionId, Queued)>,
     ranges: Vec<FrameRange>,
     pending: Vec<Option<Pending>>,
@@ -71,53 +71,53 @@ impl MemoryQueue {
     }
 
     /// Returns the position from which ranges are collected for one write request.
-    pub(super) fn mark(&self) -> usize {
+    pub(in crate::endpoint) fn mark(&self) -> usize {
         self.ranges.len()
     }
 
     /// Collects a range for the next write request.
-    pub(super) fn add_range(&mut self, range: FrameRange) {
+    pub(in crate::endpoint) fn add_range(&mut self, range: FrameRange) {
         self.ranges.push(range);
     }
 
     /// Returns the ranges collected since this position.
-    pub(super) fn ranges_since(&self, from: usize) -> &[FrameRange] {
+    pub(in crate::endpoint) fn ranges_since(&self, from: usize) -> &[FrameRange] {
         &self.ranges[from..]
     }
 
     /// Returns true if no request waits to be issued.
     #[inline]
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::endpoint) fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Discards the ranges collected since this position.
-    pub(super) fn forget(&mut self, from: usize) {
+    pub(in crate::endpoint) fn forget(&mut self, from: usize) {
         self.ranges.truncate(from);
     }
 
     /// Queues a write of the ranges since `from`.
     #[inline(always)]
-    pub(super) fn write(&mut self, pending: Pending, lease: LeaseId, from: usize) {
+    pub(in crate::endpoint) fn write(&mut self, pending: Pending, lease: LeaseId, from: usize) {
         let to = self.ranges.len();
         let token = self.open(Pending { lease: Some(lease), ..pending });
         self.queue.push_back((token, pending.region, Queued::Write { lease, from, to }));
     }
 
     /// Queues a read.
-    pub(super) fn read(&mut self, pending: Pending, offset: u64, length: u32) {
+    pub(in crate::endpoint) fn read(&mut self, pending: Pending, offset: u64, length: u32) {
         let token = self.open(pending);
         self.queue.push_back((token, pending.region, Queued::Read { offset, length }));
     }
 
     /// Queues an atomic.
-    pub(super) fn atomic(&mut self, pending: Pending, offset: u64, atomic: Atomic) {
+    pub(in crate::endpoint) fn atomic(&mut self, pending: Pending, offset: u64, atomic: Atomic) {
         let token = self.open(pending);
         self.queue.push_back((token, pending.region, Queued::Atomic { offset, atomic }));
     }
 
     /// Returns the next request.
-    pub(super) fn poll(&mut self) -> Option<MemoryRequest<'_>> {
+    pub(in crate::endpoint) fn poll(&mut self) -> Option<MemoryRequest<'_>> {
         let Some((token, region, queued)) = self.queue.pop_front() else {
             self.ranges.clear();
             return None;
@@ -133,28 +133,28 @@ impl MemoryQueue {
     }
 
     /// Returns the next request if it is a signal.
-    pub(super) fn next_signal(&self) -> Option<&Pending> {
+    pub(in crate::endpoint) fn next_signal(&self) -> Option<&Pending> {
         let (token, ..) = self.queue.front()?;
         let pending = self.pending.get(token.0 as usize)?.as_ref();
         pending.filter(|pending| matches!(pending.purpose, Purpose::Signal { .. }))
     }
 
     /// Removes the next request, which holds no lease.
-    pub(super) fn forget_next(&mut self) {
+    pub(in crate::endpoint) fn forget_next(&mut self) {
         if let Some((token, ..)) = self.queue.pop_front() {
             self.close(token);
         }
     }
 
     /// Ends an answered request. Returns `None` for a token that is not outstanding.
-    pub(super) fn close(&mut self, token: MemoryToken) -> Option<Pending> {
+    pub(in crate::endpoint) fn close(&mut self, token: MemoryToken) -> Option<Pending> {
         let pending = self.pending.get_mut(token.0 as usize)?.take()?;
         self.free.push(token);
         Some(pending)
     }
 
     /// Adds a reference to a lease.
-    pub(super) fn hold(&mut self, lease: LeaseId) {
+    pub(in crate::endpoint) fn hold(&mut self, lease: LeaseId) {
         let index = lease.0 as usize;
         if self.references.len() <= index {
             self.references.resize(index + 1, 0);
@@ -163,7 +163,7 @@ impl MemoryQueue {
     }
 
     /// Removes a reference to a lease. Returns true if it was the last.
-    pub(super) fn end_hold(&mut self, lease: LeaseId) -> bool {
+    pub(in crate::endpoint) fn end_hold(&mut self, lease: LeaseId) -> bool {
         let references = &mut self.references[lease.0 as usize];
         assert!(*references > 0, "a lease is released twice");
         *references -= 1;

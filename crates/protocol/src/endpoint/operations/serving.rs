@@ -3,9 +3,9 @@
 //! Consecutive writes to one region become one memory request. Memory requests are issued in stream order, so a load
 //! reads all stores before it and none after it.
 
-use super::Endpoint;
-use super::memory_queue::{Pending, Purpose};
-use super::peer::{Peer, RefusalHold};
+use crate::endpoint::Endpoint;
+use crate::endpoint::operations::memory_queue::{Pending, Purpose};
+use crate::endpoint::peer::{Peer, RefusalHold};
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, Key, RegionId};
@@ -42,7 +42,7 @@ struct Service {
 
 impl Endpoint {
     // W-15
-    pub(super) fn serve_packet(
+    pub(in crate::endpoint) fn serve_packet(
         &mut self,
         lease: LeaseId,
         header: &FabricHeader,
@@ -331,7 +331,7 @@ impl Endpoint {
     }
 
     /// Refuses an operation towards its sender, and reports the attempt to the owner of the region.
-    pub(super) fn refuse(
+    pub(in crate::endpoint) fn refuse(
         &mut self,
         peer: &mut Peer,
         class: Class,
@@ -353,7 +353,7 @@ impl Endpoint {
     }
 
     /// Releases refusals that have arrived, so that they no longer limit the operation acknowledgement.
-    pub(super) fn release_refusals(&mut self, peer: &mut Peer, reply_class: Class) {
+    pub(in crate::endpoint) fn release_refusals(&mut self, peer: &mut Peer, reply_class: Class) {
         let base = peer.senders[reply_class.index()].base();
         let before = peer.refusal_holds.len();
         peer.refusal_holds
@@ -365,7 +365,12 @@ impl Endpoint {
     }
 
     /// Handles an answer of memory.
-    pub(super) fn finish_memory(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+    pub(in crate::endpoint) fn finish_memory(
+        &mut self,
+        now: Instant,
+        token: MemoryToken,
+        done: MemoryDone<'_>,
+    ) {
         let Some(pending) = self.memory.close(token) else { return };
         if let Purpose::Word { operation } = pending.purpose {
             self.finish_look(operation, done);
@@ -395,7 +400,7 @@ impl Endpoint {
 
     /// Sends an acknowledgement if memory answered late. If memory answers at once, the acknowledgement of the packet
     /// covers it; otherwise that has left, and the sender would learn of visible operations only with the next one.
-    pub(super) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
+    pub(in crate::endpoint) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
         let receiver = &mut peer.receivers[class.index()];
         if !receiver.has_ack_due() {
             receiver.demand_ack();
@@ -463,7 +468,7 @@ impl Endpoint {
     }
 }
 
-pub(super) fn pending(peer: &Peer, region: RegionId, purpose: Purpose) -> Pending {
+pub(in crate::endpoint) fn pending(peer: &Peer, region: RegionId, purpose: Purpose) -> Pending {
     Pending { purpose, region, node: peer.node, generation: peer.generation, lease: None }
 }
 

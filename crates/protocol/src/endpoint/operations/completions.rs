@@ -1,9 +1,9 @@
 //! Ends of the caller's operations: acknowledged, answered, refused, lost.
 
-use super::Endpoint;
-use super::memory_queue::{Pending, Purpose};
-use super::peer::Peer;
-use super::serving::pending;
+use crate::endpoint::Endpoint;
+use crate::endpoint::operations::memory_queue::{Pending, Purpose};
+use crate::endpoint::operations::serving::pending;
+use crate::endpoint::peer::Peer;
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, NodeId, RegionId};
@@ -16,7 +16,7 @@ use crate::operation::outstanding::{ReplyKind, Waiting};
 
 impl Endpoint {
     /// Ends one part of a command.
-    pub(super) fn end_part(&mut self, group: GroupId, result: Result<u64, OperationError>) {
+    pub(in crate::endpoint) fn end_part(&mut self, group: GroupId, result: Result<u64, OperationError>) {
         if let Some((operation, result)) = self.groups.end_part(group, result) {
             self.forwarder.push_event(Event::Completed { operation, result });
         }
@@ -24,7 +24,7 @@ impl Endpoint {
 
     /// Ends an operation or a part of one.
     #[inline]
-    pub(super) fn end_waiting(&mut self, command: Waiting, result: Result<u64, OperationError>) {
+    pub(in crate::endpoint) fn end_waiting(&mut self, command: Waiting, result: Result<u64, OperationError>) {
         match command {
             Waiting::Command(operation) => {
                 self.groups.end_one();
@@ -35,7 +35,7 @@ impl Endpoint {
     }
 
     /// Ends operations of a stream that have become visible.
-    pub(super) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
+    pub(in crate::endpoint) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
         let visible = peer.senders[class.index()].visible();
         while let Some((command, error)) = peer.outstanding[class.index()].pop_visible(visible) {
             match (command, error) {
@@ -54,7 +54,7 @@ impl Endpoint {
 
     /// Handles received data of a load or get, which goes to the caller's memory.
     #[allow(clippy::too_many_arguments, reason = "the place of the bytes and the name of the request")]
-    pub(super) fn take_bytes(
+    pub(in crate::endpoint) fn take_bytes(
         &mut self,
         lease: LeaseId,
         peer: &mut Peer,
@@ -84,7 +84,7 @@ impl Endpoint {
     }
 
     /// Handles the completion of a write to the caller's memory, for a load or get.
-    pub(super) fn finish_local(
+    pub(in crate::endpoint) fn finish_local(
         &mut self,
         peer: &mut Peer,
         class: Class,
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 
     /// Handles a received old value of an atomic.
-    pub(super) fn take_value(&mut self, peer: &mut Peer, class: Class, number: u32, value: u64) {
+    pub(in crate::endpoint) fn take_value(&mut self, peer: &mut Peer, class: Class, number: u32, value: u64) {
         let outstanding = &mut peer.outstanding[class.index()];
         let Some(wait) = outstanding.reply(number) else { return };
         if wait.kind != ReplyKind::Value {
@@ -124,7 +124,7 @@ impl Endpoint {
     }
 
     /// Handles a received refusal of an operation.
-    pub(super) fn take_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, code: u8) {
+    pub(in crate::endpoint) fn take_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, code: u8) {
         let error = OperationError::from_wire_code(code).unwrap_or(OperationError::MemoryFailed);
         let outstanding = &mut peer.outstanding[class.index()];
         if let Some(wait) = outstanding.reply(number) {
@@ -152,7 +152,7 @@ impl Endpoint {
 
     /// Ends the flushes whose marks have all been reached.
     #[inline]
-    pub(super) fn end_flushes(&mut self) {
+    pub(in crate::endpoint) fn end_flushes(&mut self) {
         if !self.flushes.is_empty() {
             self.look_at_flushes();
         }
@@ -186,7 +186,7 @@ impl Endpoint {
     }
 
     /// Fails the flushes that wait for a lost node. Returns true if one of them reports the posted store.
-    pub(super) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
+    pub(in crate::endpoint) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
         let mut is_reported = false;
         for flush in &mut self.flushes {
             let Some(index) = flush.marks.iter().position(|mark| mark.node == node) else { continue };
@@ -200,7 +200,7 @@ impl Endpoint {
     }
 
     /// Checks the awaited words of a region, which may have changed.
-    pub(super) fn check_words_in(&mut self, region: RegionId) {
+    pub(in crate::endpoint) fn check_words_in(&mut self, region: RegionId) {
         for index in 0..self.words.len() {
             if self.words[index].region == region {
                 self.look_at_word(index);
@@ -208,7 +208,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn look_at_word(&mut self, index: usize) {
+    pub(in crate::endpoint) fn look_at_word(&mut self, index: usize) {
         let wait = &mut self.words[index];
         if wait.is_checking {
             wait.is_stale = true;
@@ -226,7 +226,7 @@ impl Endpoint {
         self.memory.read(pending, wait.offset, 8);
     }
 
-    pub(super) fn finish_look(&mut self, operation: OperationId, done: MemoryDone<'_>) {
+    pub(in crate::endpoint) fn finish_look(&mut self, operation: OperationId, done: MemoryDone<'_>) {
         let Some(index) = self.words.iter().position(|wait| wait.operation == operation) else { return };
         let wait = &mut self.words[index];
         wait.is_checking = false;

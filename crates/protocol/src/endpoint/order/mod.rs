@@ -6,12 +6,15 @@
 //! order of arrival. *Path* and *none* write every put on arrival. A signal always waits for the parts of its put
 //! (W-35), and under *path* later packets on the same path wait behind it (W-46).
 //!
-//! [`super::order_oracle`] checks independently that the promised order holds.
+//! [`order_oracle`] checks independently that the promised order holds.
 
-use super::Endpoint;
-use super::overlaps::Lines;
-use super::peer::Peer;
+pub(super) mod order_oracle;
+pub(super) mod overlaps;
+
 use crate::config::OrderScope;
+use crate::endpoint::Endpoint;
+use crate::endpoint::order::overlaps::Lines;
+use crate::endpoint::peer::Peer;
 use crate::event::Event;
 use crate::ids::{Class, PortId};
 use crate::link::credits::is_ahead;
@@ -22,7 +25,7 @@ use crate::wire::packed::{Operation, Operations};
 
 /// Relation of a command to earlier commands of the other class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Across {
+pub(in crate::endpoint) enum Across {
     /// The earlier commands are visible, or their order does not matter.
     Follows,
     /// The command must wait for them.
@@ -34,7 +37,7 @@ pub(super) enum Across {
 impl Endpoint {
     /// Returns the relation of a command of this class to the other class. It matters only under *pair*.
     #[inline]
-    pub(super) fn across_classes(&self, peer: &Peer, class: Class) -> Across {
+    pub(in crate::endpoint) fn across_classes(&self, peer: &Peer, class: Class) -> Across {
         if self.config().paths.order == OrderScope::Pair {
             self.under_pair(peer, class)
         } else {
@@ -60,7 +63,7 @@ impl Endpoint {
 
     /// Reports a violation if a command has begun that should have waited.
     #[inline]
-    pub(super) fn note_across(&mut self, across: Across, class: Class) {
+    pub(in crate::endpoint) fn note_across(&mut self, across: Across, class: Class) {
         if let Across::Overtakes { number } = across {
             let (source, scope) = (self.config().node, OrderScope::Pair);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
@@ -68,7 +71,7 @@ impl Endpoint {
     }
 
     /// Under *region*: records that all of a put is in packets.
-    pub(super) fn note_cut(&mut self, peer: &mut Peer, bulk: Bulk) {
+    pub(in crate::endpoint) fn note_cut(&mut self, peer: &mut Peer, bulk: Bulk) {
         if !self.orders_regions() {
             return;
         }
@@ -84,7 +87,7 @@ impl Endpoint {
 
     /// Under *region*: decides again if the next put must wait, after packets were cut, queued or became visible.
     #[inline]
-    pub(super) fn judge_overlap(&self, peer: &mut Peer) {
+    pub(in crate::endpoint) fn judge_overlap(&self, peer: &mut Peer) {
         if self.orders_regions() {
             judge_front(peer);
         }
@@ -97,7 +100,7 @@ impl Endpoint {
     }
 
     /// Returns true if a held packet may be executed early. `slot` is its slot in the window, `port` its port of arrival.
-    pub(super) fn takes_early(
+    pub(in crate::endpoint) fn takes_early(
         &self,
         peer: &Peer,
         (slot, port): (usize, PortId),

@@ -11,10 +11,10 @@
 
 use alloc::boxed::Box;
 
-use super::Endpoint;
-use super::peer::{Peer, Reach};
-use super::transmit::{gathered, place_operations};
 use crate::contract::{DirectMemory, Fill};
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::{Peer, Reach};
+use crate::endpoint::sending::transmit::{gathered, place_operations};
 use crate::event::Event;
 use crate::forwarding::outgoing::Outgoing;
 use crate::ids::{Channel, Class, PortId};
@@ -44,7 +44,7 @@ struct Fresh {
 impl Endpoint {
     /// Sends the first own packet of a poll iteration. If a link has several channels or retry, sending may make
     /// another frame due, so every packet there is a first one.
-    pub(super) fn begin_run(
+    pub(in crate::endpoint) fn begin_run(
         &mut self,
         now: Instant,
         port: PortId,
@@ -58,7 +58,7 @@ impl Endpoint {
 
     /// Writes the packets of a run into the buffers that `fill` provides, including the first if no other frame is
     /// due. Returns true if any packet has left.
-    pub(super) fn send_run(
+    pub(in crate::endpoint) fn send_run(
         &mut self,
         now: Instant,
         port: PortId,
@@ -94,7 +94,12 @@ impl Endpoint {
 
     /// Sends the next own packet of a run.
     #[inline]
-    pub(super) fn continue_run(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+    pub(in crate::endpoint) fn continue_run(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let Some(mut run) = self.open_run(port) else {
             return self.transmit_data(now, port, Channel(0), out);
         };

@@ -5,8 +5,8 @@
 
 use alloc::vec::Vec;
 
-use super::overlaps::Lines;
 use crate::config::OrderScope;
+use crate::endpoint::order::overlaps::Lines;
 use crate::ids::{Class, PortId, RegionId};
 use crate::link::credits::is_ahead;
 use crate::wire::frame::FabricHeader;
@@ -17,7 +17,7 @@ const LINES_WATCHED: usize = 4096;
 
 /// Checks that packets of one node are executed in the promised order.
 #[derive(Debug)]
-pub(super) struct OrderOracle {
+pub(in crate::endpoint) struct OrderOracle {
     scope: OrderScope,
     /// Next packet number to execute, by class.
     next: [u32; Class::COUNT],
@@ -37,13 +37,13 @@ struct Written {
 }
 
 impl OrderOracle {
-    pub(super) const fn new(scope: OrderScope) -> Self {
+    pub(in crate::endpoint) const fn new(scope: OrderScope) -> Self {
         Self { scope, next: [0; Class::COUNT], paths: Vec::new(), lines: Vec::new() }
     }
 
     /// Checks a packet that is executed. Returns the violated scope, if any.
     #[inline]
-    pub(super) fn see(
+    pub(in crate::endpoint) fn see(
         &mut self,
         header: &FabricHeader,
         port: PortId,
@@ -60,7 +60,7 @@ impl OrderOracle {
 
     /// Checks a packet by its number only, where packets are executed in sequence.
     #[inline]
-    pub(super) fn see_number(&mut self, class: Class, psn: u32) -> Option<OrderScope> {
+    pub(in crate::endpoint) fn see_number(&mut self, class: Class, psn: u32) -> Option<OrderScope> {
         let counts = matches!(self.scope, OrderScope::Pair | OrderScope::Class);
         (counts && !self.is_next(class, psn)).then_some(self.scope)
     }

@@ -1,7 +1,7 @@
 //! Own frames of a node: choice of the next stream, packets of long transfers, piggybacked acknowledgements.
 
-use super::Endpoint;
-use super::peer::{Peer, Reach};
+use crate::endpoint::Endpoint;
+use crate::endpoint::peer::{Peer, Reach};
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Channel, Class, PortId};
@@ -16,7 +16,7 @@ use crate::wire::packed::Operation;
 impl Endpoint {
     /// Records that a stream may have something to send.
     #[inline]
-    pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
+    pub(in crate::endpoint) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
         if peer.tickets[class.index()] < peer.path_choice.tickets_max
             && peer.is_sendable(class)
             && peer.reach == Reach::Reached
@@ -36,7 +36,7 @@ impl Endpoint {
     }
 
     /// Records that an acknowledgement to a peer is due.
-    pub(super) fn queue_ack(&mut self, peer: &mut Peer) {
+    pub(in crate::endpoint) fn queue_ack(&mut self, peer: &mut Peer) {
         peer.may_have_acks_due = true;
         if peer.is_ack_queued || !peer.receivers.iter().any(crate::transport::receiver::Receiver::ack_due) {
             return;
@@ -46,7 +46,7 @@ impl Endpoint {
         self.ready_acks[port.index()].push_back(peer.node);
     }
 
-    pub(super) fn wants_own(&self, port: PortId) -> bool {
+    pub(in crate::endpoint) fn wants_own(&self, port: PortId) -> bool {
         if !self.forwarder.carries(port) {
             return false;
         }
@@ -57,7 +57,7 @@ impl Endpoint {
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------
 
-    pub(super) fn transmit_ack(&mut self, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+    pub(in crate::endpoint) fn transmit_ack(&mut self, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         if !self.forwarder.carries(port) {
             return None;
         }
@@ -134,7 +134,7 @@ impl Endpoint {
 
     // ---- data ------------------------------------------------------------------------------------------------------
 
-    pub(super) fn transmit_data(
+    pub(in crate::endpoint) fn transmit_data(
         &mut self,
         now: Instant,
         port: PortId,
@@ -287,7 +287,7 @@ enum Sending {
 
 /// Writes a packet's operations after the fabric header, with a gap for gathered payload.
 #[inline]
-pub(super) fn place_operations(packet: &crate::transport::packet::Packet, out: &mut [u8]) {
+pub(in crate::endpoint) fn place_operations(packet: &crate::transport::packet::Packet, out: &mut [u8]) {
     let Some(source) = &packet.source else {
         out[OPERATIONS..OPERATIONS + packet.body.len()].copy_from_slice(&packet.body);
         return;
@@ -299,7 +299,7 @@ pub(super) fn place_operations(packet: &crate::transport::packet::Packet, out: &
 }
 
 /// Returns the payload that goes into the gap.
-pub(super) const fn gathered(source: &PayloadSource) -> Body {
+pub(in crate::endpoint) const fn gathered(source: &PayloadSource) -> Body {
     let PayloadSource { region, offset, length, split, following, .. } = *source;
     Body::Memory { region, offset, at: OPERATIONS + split, length, following }
 }

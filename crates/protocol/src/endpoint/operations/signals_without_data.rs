@@ -1,14 +1,14 @@
 //! Refusal of signals whose data is not visible, because an operation that they count has failed.
 
-use super::Endpoint;
-use super::memory_queue::{Pending, Purpose};
-use super::peer::Peer;
+use crate::endpoint::Endpoint;
+use crate::endpoint::operations::memory_queue::{Pending, Purpose};
+use crate::endpoint::peer::Peer;
 use crate::error::OperationError;
 use crate::ids::Class;
 
 impl Endpoint {
     /// Records failed operations of a stream.
-    pub(super) fn note_failed(
+    pub(in crate::endpoint) fn note_failed(
         &mut self,
         peer: &mut Peer,
         class: Class,
@@ -23,7 +23,7 @@ impl Endpoint {
     // W-40
     /// Refuses the signals at the front of the memory queue whose data is not visible.
     #[cold]
-    pub(super) fn refuse_signals_without_data(&mut self) {
+    pub(in crate::endpoint) fn refuse_signals_without_data(&mut self) {
         while let Some(pending) = self.memory.next_signal().copied() {
             let Purpose::Signal { class, first, counted, .. } = pending.purpose else { return };
             let Some(mut peer) = self.peers.get_mut(pending.node.index()).and_then(Option::take) else {

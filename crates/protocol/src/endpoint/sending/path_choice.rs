@@ -14,17 +14,17 @@ use crate::route::table::{STEP, hash_word};
 
 /// Paths to one node among which packets choose; empty if a stream has one path.
 #[derive(Debug)]
-pub(super) struct PathChoice {
-    pub(super) ports: Vec<PortId>,
+pub(in crate::endpoint) struct PathChoice {
+    pub(in crate::endpoint) ports: Vec<PortId>,
     /// Largest number of tickets of one stream.
-    pub(super) tickets_max: u16,
+    pub(in crate::endpoint) tickets_max: u16,
     /// Index of the next path in round robin.
     next: usize,
     random: u32,
 }
 
 impl PathChoice {
-    pub(super) fn new(source: NodeId, target: NodeId) -> Self {
+    pub(in crate::endpoint) fn new(source: NodeId, target: NodeId) -> Self {
         let random = (u32::from(source.0) << 16 | u32::from(target.0)).wrapping_mul(0x2c1b_3c6d);
         // Single packets to many nodes begin on different paths.
         let next = usize::from(source.0) + usize::from(target.0);
@@ -33,25 +33,25 @@ impl PathChoice {
 
     /// Returns true if packets of one stream use several paths.
     #[inline]
-    pub(super) const fn are_several(&self) -> bool {
+    pub(in crate::endpoint) const fn are_several(&self) -> bool {
         self.tickets_max > 1
     }
 
     /// Returns the next path in round robin.
-    pub(super) fn round_robin(&mut self) -> PortId {
+    pub(in crate::endpoint) fn round_robin(&mut self) -> PortId {
         self.next = (self.next + 1) % self.ports.len();
         self.ports[self.next]
     }
 
     /// Returns a pseudo-random path, from a hashed counter.
-    pub(super) fn at_random(&mut self) -> PortId {
+    pub(in crate::endpoint) fn at_random(&mut self) -> PortId {
         self.random = self.random.wrapping_add(STEP);
         let share = u64::from(hash_word(self.random)) * self.ports.len() as u64;
         self.ports[(share >> 32) as usize]
     }
 
     /// Returns the path with the shortest queue; the next in round robin among equals.
-    pub(super) fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
+    pub(in crate::endpoint) fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
         let count = self.ports.len();
         let indices = (1..=count).map(|step| (self.next + step) % count);
         self.next = indices.min_by_key(|index| waiting(self.ports[*index])).unwrap_or(0);

@@ -22,11 +22,17 @@ struct Range {
 
 /// Failed operations of one stream, ordered by number.
 #[derive(Debug, Default)]
-pub(super) struct FailedOperations(Vec<Range>);
+pub(in crate::endpoint) struct FailedOperations(Vec<Range>);
 
 impl FailedOperations {
     /// Records that the operations from `first` to before `end` failed. All operations before `visible` are complete.
-    pub(super) fn note(&mut self, first: u32, end: u32, error: Option<OperationError>, visible: u32) {
+    pub(in crate::endpoint) fn note(
+        &mut self,
+        first: u32,
+        end: u32,
+        error: Option<OperationError>,
+        visible: u32,
+    ) {
         let index = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
         match index.checked_sub(1).map(|last| &mut self.0[last]) {
             Some(last) if last.end == first && last.error == error => last.end = end,
@@ -37,7 +43,7 @@ impl FailedOperations {
     }
 
     /// Returns the error of the last failed operation of a range, if any has failed.
-    pub(super) fn find(&self, first: u32, end: u32) -> Option<Option<OperationError>> {
+    pub(in crate::endpoint) fn find(&self, first: u32, end: u32) -> Option<Option<OperationError>> {
         let meets = |known: &&Range| first != end && is_ahead(known.end, first) && is_ahead(end, known.first);
         self.0.iter().rev().find(meets).map(|known| known.error)
     }

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::Endpoint;
-use super::order::Across;
-use super::peer::Peer;
+use crate::endpoint::Endpoint;
+use crate::endpoint::order::Across;
+use crate::endpoint::peer::Peer;
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -26,7 +26,7 @@ const PASSES_THE_END: CommandRefused =
 const BULK_QUEUE_MAX: usize = 1024;
 
 impl Endpoint {
-    pub(super) fn take_command(&mut self, command: Command<'_>) -> Result<(), CommandRefused> {
+    pub(in crate::endpoint) fn take_command(&mut self, command: Command<'_>) -> Result<(), CommandRefused> {
         match command {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 if !offset.is_multiple_of(8) || !self.regions.holds(region, offset, 8) {
@@ -237,7 +237,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn has_space(&self, peer: &Peer) -> Result<(), CommandRefused> {
+    pub(in crate::endpoint) fn has_space(&self, peer: &Peer) -> Result<(), CommandRefused> {
         let unsent = peer.senders[Class::Request.index()].unsent();
         if unsent < self.config().transport.window_packets as usize {
             Ok(())
