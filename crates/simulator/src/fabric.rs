@@ -16,7 +16,7 @@ use crate::frames::FrameSlab;
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::link::{Channel, LinkStatistics};
-use crate::payload::{Payload, PayloadTable};
+use crate::memory::payload::{Payload, PayloadTable};
 use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{FrameOutcome, Trace};
 

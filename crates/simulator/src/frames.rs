@@ -10,7 +10,7 @@
 //! the smallest kind of buffer that holds it, and the large buffer goes to the next sender at once.
 //!
 //! A large body is hashed once: the result is passed along when a frame is handed over to the next hop. A
-//! payload that its sender's memory references ([`crate::payload`]) has no bytes here (`short`).
+//! payload that its sender's memory references ([`crate::memory::payload`]) has no bytes here (`short`).
 //!
 //! The fabric decides which member may use a buffer; this file only stores that.
 
@@ -25,7 +25,7 @@ use crc_fast::crc64_nvme;
 
 use self::blank::Blank;
 use crate::ids::{ChannelId, FrameId};
-use crate::payload::{Payload, PayloadTable};
+use crate::memory::payload::{Payload, PayloadTable};
 use crate::trace::Traced;
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a

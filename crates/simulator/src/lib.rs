@@ -6,12 +6,12 @@
 //! random choices come from the seed. So a run repeats to the bit, which its trace hash shows.
 //!
 //! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
-//! of frames, reused) · `leases` (frames that a member holds) · `payload`, `references` (payloads of long
-//! transfers) · `memories`, `pending_copies`, `spans` (the memories that take them) · `seat_memory` (a memory as its node
-//! sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric
-//! as one member sees it) · `seat` (one member and its poll) · [`rack`] (all members, the run) · [`rack::actions`]
-//! (actions of a test or a fault script on the rack) · `rack::play_faults` (a fault script, played) · `ledger` (oracle of
-//! all operations) · `trace`, `recording`, [`watchdog`], [`outcome`] (results of a run).
+//! of frames, reused) · `leases` (frames that a member holds) · `memory` (payloads of long transfers, the memories
+//! that take them, and a memory as its node sees it) · `link` (one direction of one link) · `fabric` (all links:
+//! from commit to arrival) · `wires` (the fabric as one member sees it) · `seat` (one member and its poll) ·
+//! [`rack`] (all members, the run) · [`rack::actions`] (actions of a test or a fault script on the rack) ·
+//! `rack::play_faults` (a fault script, played) · `ledger` (oracle of all operations) · `trace`, `recording`,
+//! [`watchdog`], [`outcome`] (results of a run).
 //!
 //! The crate does not read files, print, or read a real clock.
 #![forbid(unsafe_code)]
@@ -24,15 +24,10 @@ mod ledger;
 mod link;
 mod lists;
 mod local;
-mod memories;
-mod payload;
-mod pending_copies;
+mod memory;
 mod queue;
 mod recording;
-mod references;
 mod seat;
-mod seat_memory;
-mod spans;
 mod trace;
 mod wires;
 

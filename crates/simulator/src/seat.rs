@@ -21,11 +21,11 @@ use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::leases::Leases;
 use crate::local::{AccessContext, CommandPath, Local};
-use crate::memories::Memories;
+use crate::memory::memories::Memories;
+use crate::memory::payload::PayloadTable;
+use crate::memory::seat_memory::SeatMemory;
 use crate::outcome::MemberState;
-use crate::payload::PayloadTable;
 use crate::queue::QueuedEvent;
-use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
 /// Maximum number of rounds of job and drain in one poll. A job with more to do continues in the next poll of the

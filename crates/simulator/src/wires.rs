@@ -8,7 +8,7 @@ use rackloom_protocol::{BatchedWires, Instant, KeptFrames, LeaseId, NodeId, Pinn
 use crate::fabric::Fabric;
 use crate::ids::ChannelId;
 use crate::leases::Leases;
-use crate::payload::Payload;
+use crate::memory::payload::Payload;
 
 /// Wires of one member during one poll.
 #[derive(Debug)]

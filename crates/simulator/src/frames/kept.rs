@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ChannelId;
-    use crate::payload::{Payload, PayloadTable};
+    use crate::memory::payload::{Payload, PayloadTable};
 
     const CHANNEL: ChannelId = ChannelId(3);
     const LENGTH: usize = 1_000;

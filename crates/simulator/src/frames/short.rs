@@ -6,7 +6,7 @@
 
 use super::FrameSlab;
 use crate::ids::FrameId;
-use crate::payload::Payload;
+use crate::memory::payload::Payload;
 
 impl FrameSlab {
     /// Sets the borrowed bytes of the frame that is being written. `is_whole`: the frame is read before it leaves,

@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ChannelId;
-    use crate::payload::PayloadTable;
+    use crate::memory::payload::PayloadTable;
 
     #[test]
     fn unused_buffers_are_freed_and_allocated_again_on_demand() {

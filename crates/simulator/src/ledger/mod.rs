@@ -26,7 +26,7 @@ use rackloom_protocol::{Command, Event, Instant, NodeId, OperationError, Operati
 use self::entry::{Destination, Entry, Kind};
 use self::extents::Extents;
 use self::words::Words;
-use crate::references::range;
+use crate::memory::references::range;
 
 /// Access to the bytes of all nodes.
 pub(crate) trait AllMemories {

@@ -11,9 +11,9 @@ use rackloom_protocol::{
 };
 
 use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed, copies};
-use crate::memories::Memories;
-use crate::pending_copies::RegionOffset;
-use crate::seat_memory::SeatMemory;
+use crate::memory::memories::Memories;
+use crate::memory::pending_copies::RegionOffset;
+use crate::memory::seat_memory::SeatMemory;
 
 /// Inputs and outputs of one poll of the local path.
 pub(crate) struct AccessContext<'a> {

@@ -3,11 +3,11 @@
 use rackloom_plan::PayloadMode;
 use rackloom_protocol::{Memory, MemoryFault, NodeId};
 
-use crate::memories::Memories;
-use crate::payload::PAYLOAD_BYTES_MIN;
-use crate::pending_copies::RegionOffset;
-use crate::references::range;
-use crate::seat_memory::SeatMemory;
+use crate::memory::memories::Memories;
+use crate::memory::payload::PAYLOAD_BYTES_MIN;
+use crate::memory::pending_copies::RegionOffset;
+use crate::memory::references::range;
+use crate::memory::seat_memory::SeatMemory;
 
 /// Writes bytes into a node's memory for another node.
 pub(super) fn store(

@@ -11,8 +11,8 @@ use super::actions::Action;
 use super::stub::{Log, StubMember};
 use super::{Simulation, leaving};
 use crate::link::is_data;
+use crate::memory::payload::PayloadTable;
 use crate::outcome::MemberState;
-use crate::payload::PayloadTable;
 use crate::seat::{Body, Seat};
 
 const A: NodeId = NodeId(0);

@@ -1,9 +1,9 @@
 //! The memories of all nodes, and the copies from one to another that are still to be made.
 //!
-//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::pending_copies`]). The copies are made here, and the
+//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::memory::pending_copies`]). The copies are made here, and the
 //! copied bytes are added to the hash of the run. The order of the copies changes neither.
 //!
-//! [`crate::seat_memory`] has a node's access to its own memory during its poll.
+//! [`crate::memory::seat_memory`] has a node's access to its own memory during its poll.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
-use crate::payload::{Payload, PayloadTable};
-use crate::pending_copies::{PendingCopies, PendingCopy, RegionOffset};
-use crate::references::{BytesLocation, range};
-use crate::spans::Spans;
+use crate::memory::payload::{Payload, PayloadTable};
+use crate::memory::pending_copies::{PendingCopies, PendingCopy, RegionOffset};
+use crate::memory::references::{BytesLocation, range};
+use crate::memory::spans::Spans;
 
 /// Bytes that may be noted before they are copied. Several times the second-level cache: the copies evict the cache
 /// once for thousands of frames. Small compared with the memories themselves.

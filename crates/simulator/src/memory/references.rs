@@ -10,8 +10,8 @@
 use rackloom_protocol::RegionId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
-use crate::pending_copies::RegionOffset;
-use crate::spans::Spans;
+use crate::memory::pending_copies::RegionOffset;
+use crate::memory::spans::Spans;
 
 /// Bytes to which frames refer.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Payloads of long transfers in frames: references to bytes that are copied later, or nothing.
 //!
 //! The core states where in its own memory a frame's payload is. Nothing is copied then: the memory adds a *reference* to the bytes,
-//! the frame stores a reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between
+//! the frame stores a reference, and only the memory that takes the payload ([`crate::memory::memories`]) copies it. Between
 //! the two ends a frame is its headers. The plan's mode decides what the target's memory receives: the bytes (`full`,
-//! see [`crate::references`]), or nothing (`elided`).
+//! see [`crate::memory::references`]), or nothing (`elided`).
 //!
 //! A link that repeats lost frames keeps them as short as they travel ([`crate::frames`]).
 //!
@@ -17,7 +17,7 @@ use rackloom_protocol::NodeId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::ledger::Ledger;
-use crate::references::{BytesLocation, References};
+use crate::memory::references::{BytesLocation, References};
 
 /// Shorter payloads are moved in every mode: a reference would save nothing.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 64;

@@ -11,10 +11,10 @@ use rackloom_protocol::{
     MemoryDone, MemoryFault, MemoryRequest, MemoryToken, NodeId, PayloadPath, PortId, RegionId, Wires, wire,
 };
 
-use crate::memories::{Memories, NodeMemory};
-use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
-use crate::pending_copies::RegionOffset;
-use crate::references::range;
+use crate::memory::memories::{Memories, NodeMemory};
+use crate::memory::payload::{PAYLOAD_BYTES_MIN, Payload};
+use crate::memory::pending_copies::RegionOffset;
+use crate::memory::references::range;
 use crate::wires::MemberWires;
 
 /// Memory of one node during its poll.

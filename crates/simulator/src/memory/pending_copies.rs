@@ -3,7 +3,7 @@
 //! A payload is moved once, from the memory that has it to the one that takes it. That costs little more than
 //! reading and writing it. But if it is done frame by frame, among a hundred nodes in step, it evicts the engine's
 //! data for the next frame from the cache, without benefit, because these bytes are not read soon. So a memory first
-//! notes taken payloads, consecutive ones as one, and copies many at a time ([`crate::payload`]): before they are
+//! notes taken payloads, consecutive ones as one, and copies many at a time ([`crate::memory::payload`]): before they are
 //! read or either end is overwritten, when many have accumulated, and at the latest when the engine stops.
 //!
 //! Among memories the copies may be made in any order, within one memory in its own order. Before a read or write
@@ -11,7 +11,7 @@
 
 use rackloom_protocol::{NodeId, RegionId};
 
-use crate::spans::Spans;
+use crate::memory::spans::Spans;
 
 /// Offset of the first byte in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
