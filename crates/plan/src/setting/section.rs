@@ -162,7 +162,7 @@ impl Visit for Together<'_> {
     }
 }
 
-/// Returns true if a field bears the name of its key, with the unit last. `type` and `where` are words of Rust: their fields are named
+/// Returns true if a field bears the name of its key, with the unit last. `type` and `where` are keywords of Rust: their fields are named
 /// `element` and `targets`.
 pub(crate) const fn bears_name(field: &str, key: &str) -> bool {
     let (field, key) = (field.as_bytes(), key.as_bytes());
