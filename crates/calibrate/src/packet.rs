@@ -57,7 +57,7 @@ impl Port {
     /// frames per second.
     ///
     /// # Errors
-    /// The system's error, or another end that stopped answering.
+    /// The system's error, or a timeout if the other end stops answering.
     pub fn frames_per_s(&mut self, bytes: usize, count: u64) -> io::Result<f64> {
         let frame = frame(bytes);
         // The first frame requests the number that may be in flight.
@@ -81,7 +81,7 @@ impl Port {
     /// Receives `count` frames from the other end, which runs [`Self::frames_per_s`].
     ///
     /// # Errors
-    /// The system's error, or another end that stopped answering.
+    /// The system's error, or a timeout if the other end stops answering.
     pub fn take(&mut self, count: u64) -> io::Result<()> {
         let in_flight_max = self.frames_in_flight_max()?;
         self.await_one()?;
@@ -138,7 +138,7 @@ impl Port {
     /// Returns the time of a round trip of a 64-byte frame, in nanoseconds, over `trips`; the other end must run [`Self::answer`].
     ///
     /// # Errors
-    /// The system's error, or another end that stopped answering.
+    /// The system's error, or a timeout if the other end stops answering.
     pub fn round_trip_ns(&mut self, trips: u64) -> io::Result<f64> {
         let frame = frame(FRAME_BYTES_MIN);
         let begun = Instant::now();
@@ -152,7 +152,7 @@ impl Port {
     /// Sends a frame back for each of `trips` received ones.
     ///
     /// # Errors
-    /// The system's error, or another end that stopped answering.
+    /// The system's error, or a timeout if the other end stops answering.
     pub fn answer(&mut self, trips: u64) -> io::Result<()> {
         let frame = frame(FRAME_BYTES_MIN);
         for _ in 0..trips {
@@ -179,7 +179,7 @@ impl Port {
         let messages = headers.link();
         let socket = self.receiver.as_raw_fd();
         // SAFETY: needed because receiving a batch has no safe form. `messages` has `BATCH` linked headers, each with one
-        // vector that describes a whole buffer, exclusively borrowed through the call; `headers` stays put.
+        // vector that describes a whole buffer, exclusively borrowed through the call; `headers` does not move.
         let count =
             unsafe { libc::recvmmsg(socket, messages, BATCH as _, libc::MSG_DONTWAIT as _, ptr::null_mut()) };
         // An error counts as no frames: a caller that waits for frames times out.

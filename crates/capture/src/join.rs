@@ -70,7 +70,7 @@ where
     })
 }
 
-/// Reads the parts the third time, and writes. `complete` adds to a record's comments and returns false to drop it.
+/// Reads the parts a third time, and writes the joined file. `complete` adds to a record's comments and returns false to drop it.
 fn write<P: Read + Seek>(
     heading: &Heading,
     parts: &mut [P],

@@ -47,12 +47,12 @@ pub trait Surroundings {
         transfer: &Transfer,
         number: u64,
     ) -> Result<Option<u64>, Self::Fault>;
-    /// Reads own memory, `offset` in bytes.
+    /// Reads memory of this rank, from `offset` in bytes.
     ///
     /// # Errors
     /// If there is no such memory.
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Self::Fault>;
-    /// Lets own memory combine so many bytes of `source` with those of `target`, or copy them if there is no
+    /// Combines `length` bytes of `source` with those of `target` within this rank's memory, or copies them if there is no
     /// operation, in the order of reads and writes. The ranges are equal or do not overlap. Returns false if the
     /// memory does not support that.
     ///
@@ -68,7 +68,7 @@ pub trait Surroundings {
         let _ = (how, target, source, length);
         Ok(false)
     }
-    /// Writes own memory, `offset` in bytes.
+    /// Writes memory of this rank, from `offset` in bytes.
     ///
     /// # Errors
     /// If there is no such memory.
@@ -127,9 +127,9 @@ impl Blocks {
 /// State of a run after a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState<F> {
-    /// The run waits for the end of something outstanding.
+    /// The run waits for an outstanding action.
     Waiting,
-    /// The run has used up its poll and can continue.
+    /// The run has done the work of one poll and can continue.
     Again,
     /// The run is over; all its puts are visible at their targets.
     Through,

@@ -19,7 +19,7 @@ const INTERVAL_NS: u64 = 1_000_000;
 pub(crate) struct Idle {
     /// The other ranks that have not been reached yet, and their names.
     others: BTreeMap<NodeId, String>,
-    /// Time of the next check of all missing ranks. Between checks, the job learns of reachable ranks from events.
+    /// Time of the next check of all missing ranks. Between checks, events report ranks that become reachable.
     /// While a rack of a thousand ranks comes up, each rank is polled about a thousand times, so a check in every poll
     /// would be slow.
     next_look: Instant,

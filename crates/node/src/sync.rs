@@ -1,4 +1,4 @@
-//! Names of everything by which threads synchronise in the files that `crates/models` checks.
+//! Types and functions with which threads synchronise in the files that `crates/models` checks.
 //!
 //! `crates/models` compiles these files a second time, with a module of this name that takes the types from `loom`. Here they are those of the
 //! standard library, so the compiled code is the same as without this module.

@@ -75,7 +75,7 @@ fn bandwidth(gbps: Option<f64>) -> String {
     gbps.map_or_else(|| "-".to_owned(), |gbps| format!("{gbps:.4}"))
 }
 
-/// Formats the cost of each schedule, one row per algorithm. `why`: text that says how the job chooses an
+/// Formats the cost of each schedule, one row per algorithm. `reason`: text that says how the job chooses an
 /// algorithm.
 pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, reason: &str) -> String {
     let mut table = Table::new(&[

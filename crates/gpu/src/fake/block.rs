@@ -1,4 +1,4 @@
-//! One allocation of a fake device: ordinary memory, or pages of an anonymous file that other devices map, too.
+//! One allocation of a fake device: ordinary memory, or pages of an anonymous file that other devices can map.
 //!
 //! Other devices may access shared pages, so bytes are never a Rust slice, and aligned words are atomics.
 
@@ -128,7 +128,7 @@ impl Drop for Block {
         match self.backing {
             // SAFETY: needed to give it back. It came from `alloc_zeroed` with this layout, and is given back once.
             Backing::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
-            // SAFETY: as above, for a mapping of this length. A failure leaves it mapped, which is no harm.
+            // SAFETY: needed to unmap it. The mapping has this length and is unmapped once. After a failure it stays mapped, which is harmless.
             Backing::Pages(_) => drop(unsafe { munmap(self.base.as_ptr().cast(), self.length.max(1)) }),
         }
     }

@@ -1,7 +1,7 @@
 //! Memory of a ring for models: a body of 64 bytes, whose words are atomics of `loom`.
 //!
 //! Frames are not written through the slices of the ring, which `loom` does not see. Each eight bytes of the body have a cell, which reports two
-//! threads that use it at one time. Headers and payload share memory in a real ring, so the model writes arbitrary values into the words too.
+//! threads that use it at the same time. Headers and payload share memory in a real ring, so the model writes arbitrary values into the words too.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,11 +25,11 @@ struct Memory {
     starved: AtomicU32,
     words: Vec<AtomicU32>,
     cells: Vec<UnsafeCell<u64>>,
-    /// Only its address is used.
+    /// Bytes of the body. Only their address is used.
     bytes: Box<[u8]>,
 }
 
-/// Both sides hold one memory.
+/// Handle of the memory. Each side of the ring has one.
 #[derive(Clone)]
 pub(super) struct Shared {
     memory: Arc<Memory>,

@@ -1,7 +1,7 @@
 //! Experiment 13: remaining throughput after the loss of a path.
 //!
 //! A star loses a plane, a ring is cut under an all-reduce in one or both directions, a full mesh loses a link and sends its
-//! traffic over a relay. Each is measured beside the same rack while it is whole.
+//! traffic over a relay. Each is compared with the same rack before the loss.
 
 use rackloom_protocol::Instant;
 use rackloom_simulator::Action;
@@ -15,7 +15,7 @@ use crate::theory::failure::{MESH_CUT_ONE_RELAY, after_mesh_cut_spread, after_pl
 use crate::traffic::{Flow, Kind};
 
 const TOLERANCE: Tolerance = Tolerance::Relative(0.03);
-/// Receivers of the star: so many that each plane has flows for any hash of the paths.
+/// Number of receivers of the star. It is large enough that each plane has flows for any hash of the paths.
 const RECEIVERS: u64 = 32;
 const RING_NODES: u64 = 8;
 const MESH_NODES: u64 = 6;
@@ -24,7 +24,7 @@ const STAR: &str = "star, plane lost";
 const RING: &str = "rings, link cut";
 const MICROSECOND_NS: u64 = 1_000;
 
-/// Throughput and load after a loss, over those before it.
+/// Throughput and load after a loss, divided by those before it.
 pub(in crate::suite) static PATH_LOSS: Experiment = Experiment {
     number: 13,
     name: "path-loss",
