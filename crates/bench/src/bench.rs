@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rackloom_calibrate::Pair;
 use rackloom_runtime::machine::interruption::Interruption;
 
-use super::measure_error::MeasureError;
-use super::takes::{COMMANDS, CommandTake, IdleTake, PermutationTake};
+use crate::measure_error::MeasureError;
+use crate::takes::{COMMANDS, CommandTake, IdleTake, PermutationTake};
 
 /// Divisor of the work of a take with `--quick`.
 const QUICK_DIVISOR: u64 = 50;

@@ -2,12 +2,12 @@
 
 use rackloom_calibrate::{Expected, Series, kernel};
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::program::raw_loop;
-use super::raw_loop::RawLoop;
-use super::report::{Fact, Side};
-use super::row::Unit;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::output::report::{Fact, Side};
+use crate::row::Unit;
+use crate::runs::program::raw_loop;
+use crate::runs::raw_loop::RawLoop;
 
 /// Measures all facts that this machine provides.
 pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {

@@ -11,30 +11,15 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where the reader has gone.
 
 mod bench;
-mod cable;
-mod core;
-mod direct;
-mod fabric;
 mod facts;
-mod idle;
-mod load;
 mod measure;
 mod measure_error;
-mod print;
-mod program;
-mod progress;
-mod racks;
-mod raw;
-mod raw_loop;
-mod report;
+mod output;
 mod row;
 mod rows;
-mod show;
-mod simulated;
-mod table;
+mod runs;
 mod takes;
 mod verdict;
-mod whole;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -44,11 +29,11 @@ use clap::Parser;
 use rackloom_calibrate::{Alternations, Machine};
 
 use self::bench::Bench;
-use self::print::print_line;
-use self::progress::Progress;
-use self::raw_loop::LoopArguments;
-use self::report::{Overall, Report, RowReport, RunConditions};
+use self::output::print::print_line;
+use self::output::progress::Progress;
+use self::output::report::{Overall, Report, RowReport, RunConditions};
 use self::row::Row;
+use self::runs::raw_loop::LoopArguments;
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
 
@@ -89,7 +74,7 @@ enum Take {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ended = match arguments.take {
-        Some(Take::Loop(arguments)) => raw::take(arguments),
+        Some(Take::Loop(arguments)) => runs::raw::take(arguments),
         None => run(&arguments),
     };
     match ended {
@@ -160,7 +145,7 @@ fn print(report: &Report, json: bool) -> Result<(), Failure> {
         serde_json::to_string_pretty(report)
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error))?
     } else {
-        show::table(report)
+        output::show::table(report)
     };
     print_line(&text)
 }

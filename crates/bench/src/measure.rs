@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use rackloom_calibrate::{Alternations, Comparison, Raw};
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::progress::Progress;
-use super::row::{Row, Sides};
-use super::verdict::Measured;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::output::progress::Progress;
+use crate::row::{Row, Sides};
+use crate::verdict::Measured;
 
 /// Measures both sides alternately. An interruption ends the measurement before the next take.
 pub(super) fn measure(row: &Row, bench: &Bench, alternations: Alternations, progress: &Progress) -> Measured {

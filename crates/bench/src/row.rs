@@ -2,8 +2,8 @@
 
 use rackloom_calibrate::{Expected, Goal};
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
 
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

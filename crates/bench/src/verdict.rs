@@ -2,7 +2,7 @@
 
 use rackloom_calibrate::{Comparison, Doubt, TAKES_MIN};
 
-use super::measure_error::MeasureError;
+use crate::measure_error::MeasureError;
 
 /// Result of a row.
 pub(super) type Measured = Result<Comparison, MeasureError>;

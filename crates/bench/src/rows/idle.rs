@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use rackloom_calibrate::Goal;
 use serde_json::Value;
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::program::{On, rack_file, rackloom, words};
-use super::row::{Row, Sides, Unit};
-use super::takes::IdleTake;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Sides, Unit};
+use crate::runs::program::{On, rack_file, rackloom, words};
+use crate::takes::IdleTake;
 
 const NODES: u32 = 64;
 /// Time over which an idle rack is observed; `--quick` shortens it.
@@ -21,7 +21,7 @@ const WATCH_MS: u64 = 2000;
 /// final rate.
 const REST_MS: u64 = 3000;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let row = |name, ours, unit, goal, begin| Row { name, ours, raw: "", unit, goal, expected: None, begin };
     vec![
         row(
@@ -64,7 +64,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// Topology of an idle rack.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Ring,
     Star,
 }

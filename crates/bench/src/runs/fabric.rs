@@ -12,8 +12,8 @@ use rackloom::fabric::{
 use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
 
-use super::measure_error::MeasureError;
-use super::raw::WINDOW;
+use crate::measure_error::MeasureError;
+use crate::runs::raw::WINDOW;
 
 /// Bytes of the target region over which operations advance.
 const REGION_BYTES: u64 = 1 << 20;
@@ -27,13 +27,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Packing of operations to one destination into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(crate) enum Packing {
     Off,
     Opportunistic,
 }
 
 /// Two nodes with their regions, and a word with which the initiator reports its end.
-pub(super) struct NodePair {
+pub(crate) struct NodePair {
     fabric: Fabric,
     source: Region,
     target: Region,
@@ -42,7 +42,7 @@ pub(super) struct NodePair {
 }
 
 /// Two nodes of one server. The initiator has mapped the target's region.
-pub(super) struct MappedNodes {
+pub(crate) struct MappedNodes {
     driver: Driver,
     source: Region,
     target: Region,
@@ -52,7 +52,7 @@ pub(super) struct MappedNodes {
 
 impl MappedNodes {
     /// Makes nodes with regions of this many bytes, and waits until the target's region is mapped.
-    pub(super) fn new(bytes: u64) -> Result<Self, MeasureError> {
+    pub(crate) fn new(bytes: u64) -> Result<Self, MeasureError> {
         let text = "name: pair\nshape: {ring: {nodes: 2}}\nservers: {box: [n0, n1]}\n";
         let plan = Plan::parse(text, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
         let fabric = Fabric::local(&plan)?;
@@ -73,7 +73,7 @@ impl MappedNodes {
     }
 
     /// Measures puts of the whole region per second. None of them may use a frame.
-    pub(super) fn puts_per_s(&mut self, count: u64) -> Result<f64, MeasureError> {
+    pub(crate) fn puts_per_s(&mut self, count: u64) -> Result<f64, MeasureError> {
         let (before, mut completions) = (self.driver.node().counters().direct_operations, Vec::new());
         let begun = Instant::now();
         for number in 0..count {
@@ -91,19 +91,19 @@ impl MappedNodes {
 }
 
 /// State of the initiator.
-pub(super) struct Initiator<'c> {
+pub(crate) struct Initiator<'c> {
     driver: Driver,
     source: &'c Region,
     target: RemoteAddress,
 }
 
 impl NodePair {
-    pub(super) fn new(packing: Packing) -> Result<Self, MeasureError> {
+    pub(crate) fn new(packing: Packing) -> Result<Self, MeasureError> {
         Self::with_target(packing, REGION_BYTES)
     }
 
     /// Makes a pair with a large target region for scattered stores. Its pages are mapped.
-    pub(super) fn for_scattered_stores() -> Result<Self, MeasureError> {
+    pub(crate) fn for_scattered_stores() -> Result<Self, MeasureError> {
         let pair = Self::with_target(Packing::Opportunistic, scatter::MEMORY_BYTES)?;
         for at in (0..scatter::MEMORY_BYTES).step_by(4096) {
             pair.target.write(at, &[1_u64])?;
@@ -130,7 +130,7 @@ impl NodePair {
     }
 
     /// Runs `act` on the initiator while the target serves.
-    pub(super) fn act(
+    pub(crate) fn act(
         &mut self,
         pair: Pair,
         act: impl FnOnce(&mut Initiator<'_>) -> Result<f64, Error> + Send,
@@ -158,7 +158,7 @@ impl NodePair {
 
 impl Initiator<'_> {
     /// Measures stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] in flight.
-    pub(super) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
+    pub(crate) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target) = ([0x5a; 64], self.target);
         in_flight(&mut self.driver, count, |driver, number, free_slots| {
             let stores = list(number, &data, |number| address(target, number, 64));
@@ -167,7 +167,7 @@ impl Initiator<'_> {
     }
 
     /// Measures puts of `length` bytes per second, each complete once it is visible, [`WINDOW`] in flight.
-    pub(super) fn puts_per_s(&mut self, length: u64, count: u64) -> Result<f64, Error> {
+    pub(crate) fn puts_per_s(&mut self, length: u64, count: u64) -> Result<f64, Error> {
         let (source, target) = (self.source, self.target);
         in_flight(&mut self.driver, count, |driver, number, _| {
             let at = address(target, number, length);
@@ -177,7 +177,7 @@ impl Initiator<'_> {
 
     /// Measures posted stores of 64 bytes per second to the offsets of the raw loop, until the last one is
     /// visible.
-    pub(super) fn scattered_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
+    pub(crate) fn scattered_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
         let mut none = Vec::new();
         let begun = Instant::now();
@@ -199,7 +199,7 @@ impl Initiator<'_> {
     }
 
     /// Measures the nanoseconds until a store of 64 bytes is acknowledged as visible, one at a time.
-    pub(super) fn store_round_trip_ns(&mut self, count: u64) -> Result<f64, Error> {
+    pub(crate) fn store_round_trip_ns(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
         let mut completions = Vec::new();
         let begun = Instant::now();

@@ -2,12 +2,12 @@
 
 use rackloom_calibrate::{Expected, Goal, processors};
 
-use super::bench::Bench;
-use super::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
-use super::measure_error::MeasureError;
-use super::program::{On, job_ns, rack_file, raw_loop, words};
-use super::raw_loop::RawLoop;
-use super::row::{Row, Sides, Unit};
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Sides, Unit};
+use crate::runs::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
+use crate::runs::program::{On, job_ns, rack_file, raw_loop, words};
+use crate::runs::raw_loop::RawLoop;
 
 /// Number of frames of a take, or of round trips.
 const FRAMES: u64 = 200_000;
@@ -22,7 +22,7 @@ const RANKS: u32 = 16;
 /// Size of the array that they reduce.
 const ARRAY: &str = "4MiB";
 
-pub(super) fn packet() -> Vec<Row> {
+pub(crate) fn packet() -> Vec<Row> {
     let mut rows = single_frames();
     rows.extend(packed_and_joined());
     rows.push(Row {
@@ -140,7 +140,7 @@ fn packed_and_joined() -> Vec<Row> {
     ]
 }
 
-pub(super) fn collectives() -> Vec<Row> {
+pub(crate) fn collectives() -> Vec<Row> {
     vec![
         Row {
             name: "all-reduce",

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rackloom_calibrate::Goal;
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::program::{On, rack_file, started, words};
-use super::row::{Row, Sides, Unit};
-use super::takes::CommandTake;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Sides, Unit};
+use crate::runs::program::{On, rack_file, started, words};
+use crate::takes::CommandTake;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 const MIB: f64 = 1_048_576.0;
@@ -23,7 +23,7 @@ const REPETITIONS: u64 = 10;
 
 /// Command whose time and memory are rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whole {
+pub(crate) enum Whole {
     SimulateRing,
     SimulateStar,
     RunRing,
@@ -78,7 +78,7 @@ impl Whole {
     }
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let time = |name, ours, most_s: (f64, f64), begin| Row {
         name,
         ours,

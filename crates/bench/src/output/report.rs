@@ -3,31 +3,31 @@
 use rackloom_calibrate::{Machine, Sense, Series};
 use serde::Serialize;
 
-use super::measure_error::MeasureError;
-use super::row::{Row, Unit};
-use super::verdict::{self, Measured};
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Unit};
+use crate::verdict::{self, Measured};
 
 /// Report of a measurement.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) verdict: Overall,
+pub(crate) struct Report {
+    pub(crate) verdict: Overall,
     #[serde(flatten)]
-    pub(super) conditions: RunConditions,
-    pub(super) machine: MachineReport,
-    pub(super) facts: Vec<Fact>,
-    pub(super) rows: Vec<RowReport>,
+    pub(crate) conditions: RunConditions,
+    pub(crate) machine: MachineReport,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) rows: Vec<RowReport>,
     manifest: ManifestReport,
 }
 
 /// RunConditions of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct RunConditions {
+pub(crate) struct RunConditions {
     /// True with `--quick`, which only tests that the command works.
-    pub(super) quick: bool,
+    pub(crate) quick: bool,
     /// Number of alternations of each row, at most.
-    pub(super) rounds: u32,
+    pub(crate) rounds: u32,
     /// True if it was interrupted before all rows were measured.
-    pub(super) interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 /// True in a release build.
@@ -40,7 +40,7 @@ impl RunConditions {
     }
 
     /// Returns the reason why the figures are not valid.
-    pub(super) fn reservation(self) -> &'static str {
+    pub(crate) fn reservation(self) -> &'static str {
         match (self.quick, IS_OPTIMISED) {
             (true, _) => "; --quick: figures of so short takes mean nothing",
             (false, false) => "; figures of a build without optimisation mean nothing",
@@ -52,7 +52,7 @@ impl RunConditions {
 /// Verdict of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Overall {
+pub(crate) enum Overall {
     /// Every row that could be measured was judged and reached its floor.
     Pass,
     /// A row is below its floor, or a part failed.
@@ -64,13 +64,13 @@ pub(super) enum Overall {
 
 /// Machine of the measurement.
 #[derive(Debug, Serialize)]
-pub(super) struct MachineReport {
-    pub(super) processors: usize,
-    pub(super) model: String,
-    pub(super) kernel: String,
-    pub(super) is_guest: bool,
+pub(crate) struct MachineReport {
+    pub(crate) processors: usize,
+    pub(crate) model: String,
+    pub(crate) kernel: String,
+    pub(crate) is_guest: bool,
     /// Load average over a minute, before and after.
-    pub(super) load: [Option<f64>; 2],
+    pub(crate) load: [Option<f64>; 2],
 }
 
 /// Version of the code.
@@ -83,27 +83,27 @@ struct ManifestReport {
 
 /// Figure about the machine, without a verdict.
 #[derive(Debug, Serialize)]
-pub(super) struct Fact {
-    pub(super) name: &'static str,
+pub(crate) struct Fact {
+    pub(crate) name: &'static str,
     #[serde(flatten)]
-    pub(super) side: Side,
+    pub(crate) side: Side,
 }
 
 /// Takes of one figure.
 #[derive(Debug, Serialize)]
-pub(super) struct Side {
-    pub(super) what: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
-    pub(super) takes: Vec<f64>,
+pub(crate) struct Side {
+    pub(crate) what: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) takes: Vec<f64>,
     /// Expected figure.
-    pub(super) expected: Option<f64>,
+    pub(crate) expected: Option<f64>,
 }
 
 impl Side {
-    pub(super) fn new(what: &'static str, unit: Unit, series: &Series, expected: Option<f64>) -> Self {
+    pub(crate) fn new(what: &'static str, unit: Unit, series: &Series, expected: Option<f64>) -> Self {
         let (median, min, max) = (series.median(), series.min(), series.max());
         Self { what, unit: unit.name(), median, min, max, takes: series.takes().to_vec(), expected }
     }
@@ -111,37 +111,37 @@ impl Side {
 
 /// Ratio of the own run to the raw loop.
 #[derive(Debug, Serialize)]
-pub(super) struct RatioReport {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(crate) struct RatioReport {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 /// Distance of the two processors in the takes that count.
 #[derive(Debug, Serialize)]
-pub(super) struct DistanceReport {
+pub(crate) struct DistanceReport {
     /// Round trips of a cache line, an entry for each take.
-    pub(super) line_ns: Vec<f64>,
-    pub(super) line_ns_median: f64,
+    pub(crate) line_ns: Vec<f64>,
+    pub(crate) line_ns_median: f64,
     /// Number of alternations with another distance, or with one that changed.
-    pub(super) left_out: usize,
+    pub(crate) left_out: usize,
 }
 
 /// Report of one row.
 #[derive(Debug, Serialize)]
-pub(super) struct RowReport {
-    pub(super) name: &'static str,
-    pub(super) what: &'static str,
-    pub(super) raw: Option<Side>,
-    pub(super) ours: Option<Side>,
-    pub(super) ratio: Option<RatioReport>,
-    pub(super) distance: Option<DistanceReport>,
+pub(crate) struct RowReport {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) raw: Option<Side>,
+    pub(crate) ours: Option<Side>,
+    pub(crate) ratio: Option<RatioReport>,
+    pub(crate) distance: Option<DistanceReport>,
     /// `at-least` or `at-most`: of the ratio, or of the own run if there is no raw loop.
-    pub(super) goal: &'static str,
-    pub(super) floor: f64,
-    pub(super) good: f64,
-    pub(super) verdict: &'static str,
-    pub(super) reason: Option<String>,
+    pub(crate) goal: &'static str,
+    pub(crate) floor: f64,
+    pub(crate) good: f64,
+    pub(crate) verdict: &'static str,
+    pub(crate) reason: Option<String>,
     #[serde(skip)]
     is_broken: bool,
     #[serde(skip)]
@@ -149,7 +149,7 @@ pub(super) struct RowReport {
 }
 
 impl RowReport {
-    pub(super) fn new(row: &Row, measured: &Measured) -> Self {
+    pub(crate) fn new(row: &Row, measured: &Measured) -> Self {
         let (verdict, reason) = verdict::verdict(measured);
         let comparison = measured.as_ref().ok();
         let raw = comparison.and_then(|comparison| comparison.raw.as_ref());
@@ -188,7 +188,7 @@ impl RowReport {
 }
 
 impl Report {
-    pub(super) fn new(
+    pub(crate) fn new(
         machine: Machine,
         load_before: Option<f64>,
         conditions: RunConditions,

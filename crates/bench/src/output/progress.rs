@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::report::RowReport;
-use super::show;
+use crate::output::report::RowReport;
+use crate::output::show;
 
 const REDRAW: Duration = Duration::from_millis(200);
 
 /// Progress bar on standard error, if that is a terminal.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     rows: usize,
 }
 
 impl Progress {
     /// Starts a bar for this number of rows.
-    pub(super) fn begin(rows: usize) -> Self {
+    pub(crate) fn begin(rows: usize) -> Self {
         // Without a terminal it draws nothing.
         let bar = ProgressBar::new(0);
         let template = "{spinner} {prefix} [{bar:20}] {msg} · {elapsed}";
@@ -31,20 +31,20 @@ impl Progress {
     }
 
     /// Starts a row. `index` counts from 0; `takes` is its number of takes.
-    pub(super) fn row(&self, index: usize, name: &str, takes: u64) {
+    pub(crate) fn row(&self, index: usize, name: &str, takes: u64) {
         self.bar.set_prefix(format!("{} of {}: {name}", index + 1, self.rows));
         self.bar.set_length(takes);
         self.bar.set_position(0);
     }
 
     /// Shows the take that begins now.
-    pub(super) fn take(&self, done: u64, side: &'static str) {
+    pub(crate) fn take(&self, done: u64, side: &'static str) {
         self.bar.set_position(done);
         self.bar.set_message(side);
     }
 
     /// Shows the line of a finished row.
-    pub(super) fn done(&self, row: &RowReport) {
+    pub(crate) fn done(&self, row: &RowReport) {
         self.bar.println(show::line(row));
     }
 }

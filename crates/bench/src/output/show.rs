@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use rackloom_calibrate::Alternations;
 
-use super::report::{DistanceReport, MachineReport, Overall, Report, RowReport, RunConditions, Side};
-use super::table::{Column, Table};
+use crate::output::report::{DistanceReport, MachineReport, Overall, Report, RowReport, RunConditions, Side};
+use crate::output::table::{Column, Table};
 use rackloom_runtime::units;
 
 /// Formats the whole report.
-pub(super) fn table(report: &Report) -> String {
+pub(crate) fn table(report: &Report) -> String {
     let mut text = machine(&report.machine);
     if !report.facts.is_empty() {
         text = format!("{text}\n{}\n", facts(report));
@@ -104,7 +104,7 @@ fn rows(rows: &[RowReport]) -> String {
 }
 
 /// Formats a finished row as one line.
-pub(super) fn line(row: &RowReport) -> String {
+pub(crate) fn line(row: &RowReport) -> String {
     let mut line = format!("{:18}", row.name);
     for (name, side) in [("raw", &row.raw), ("ours", &row.ours)] {
         if let Some(side) = side {

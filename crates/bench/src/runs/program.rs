@@ -13,9 +13,9 @@ use std::thread;
 use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::raw_loop::RawLoop;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::runs::raw_loop::RawLoop;
 use rackloom_runtime::outcome::exit::Exit;
 
 /// Reason why rows that start racks are not measured.
@@ -30,7 +30,7 @@ fn command() -> Option<PathBuf> {
 
 /// Processors on which the processes may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum On {
+pub(crate) enum On {
     /// The two processors of the raw loop.
     Pair,
     /// All that this process may use.
@@ -38,12 +38,12 @@ pub(super) enum On {
 }
 
 /// Runs `rackloom` with these arguments. Returns its standard output.
-pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, MeasureError> {
+pub(crate) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, MeasureError> {
     started(bench, on, arguments, |_| {})
 }
 
 /// Runs `rackloom` as [`rackloom()`] does, and calls `begun` with the process id once it has started.
-pub(super) fn started(
+pub(crate) fn started(
     bench: &Bench,
     on: On,
     arguments: &[String],
@@ -104,14 +104,14 @@ fn reason(text: &[u8]) -> String {
 }
 
 /// Writes a rack file to the row's directory. Returns its path.
-pub(super) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, MeasureError> {
+pub(crate) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, MeasureError> {
     let path = bench.directory().join(format!("{name}.yaml"));
     std::fs::write(&path, text)?;
     Ok(path.display().to_string())
 }
 
 /// Returns the nanoseconds per message or run that a job reports for `what`.
-pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, MeasureError> {
+pub(crate) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, MeasureError> {
     let printed = rackloom(bench, on, arguments)?;
     let report: Value = serde_json::from_str(&printed)
         .map_err(|error| MeasureError::Failed(format!("a report cannot be read: {error}")))?;
@@ -124,7 +124,7 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
 }
 
 /// Runs one take of a raw loop, with this tool's hidden subcommand.
-pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, MeasureError> {
     let arguments = words(&format!("loop {} --count {count}", what.word()));
     let output = output(bench, On::Pair, Path::new("/proc/self/exe"), &arguments, |_| {})?;
     let printed = match output.status.code() {
@@ -139,7 +139,7 @@ pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, 
 }
 
 /// Splits a command line at spaces.
-pub(super) fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 

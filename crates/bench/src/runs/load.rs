@@ -10,15 +10,15 @@ use std::time::Instant as WallInstant;
 use rackloom_calibrate::Pair;
 use rackloom_protocol::{Command, Completion, Condition, LocalRange, OperationId, RegionId};
 
-use super::core::{self, Core, DATA_BYTES, END_WORD_AT, REGION, target_address};
-use super::measure_error::MeasureError;
+use crate::measure_error::MeasureError;
+use crate::runs::core::{self, Core, DATA_BYTES, END_WORD_AT, REGION, target_address};
 
 /// Number of stores of 64 B that fill a frame of 1500 B. A raw frame counts as this many stores.
-pub(super) const STORES_PER_FRAME: f64 = 18.0;
+pub(crate) const STORES_PER_FRAME: f64 = 18.0;
 /// Payload of a put that fills a frame of [`FRAME_BYTES`].
-pub(super) const PUT_BYTES: u64 = 4096;
+pub(crate) const PUT_BYTES: u64 = 4096;
 /// Frame size of racks whose file does not set one.
-pub(super) const FRAME_BYTES: usize = 4240;
+pub(crate) const FRAME_BYTES: usize = 4240;
 const STORE_BYTES: u64 = 64;
 /// Number of posted stores between two polls: more than fill the frames of a batch.
 const STORES_PER_POLL: u64 = 256;
@@ -33,22 +33,22 @@ const PACKED: &str = "frame_bytes_max: 1514B\n";
 const UNPACKED: &str = "packing: {mode: \"off\"}\n";
 
 /// Measures posted stores of 64 B that share frames, per second, on the packet wire.
-pub(super) fn packed_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn packed_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_packet(pair, PACKED, |core| post(core, count), serve)
 }
 
 /// Measures posted stores of 64 B that share frames, per second, on the udp wire.
-pub(super) fn packed_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn packed_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_udp(pair, PACKED, |core| post(core, count), serve)
 }
 
 /// Measures acknowledged stores of 64 B, a frame each, per second, on the packet wire.
-pub(super) fn stores_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn stores_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_packet(pair, UNPACKED, |core| acknowledge(core, count, store), serve)
 }
 
 /// Measures puts that fill a frame of the default size each, per second, on the udp wire.
-pub(super) fn puts_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn puts_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_udp(pair, UNPACKED, |core| acknowledge(core, count, put), serve)
 }
 

@@ -10,8 +10,8 @@ use rackloom::HostMemory;
 use rackloom::sharing::{AccessError, Exporter, ImportedRegion, Importer, Seat, Seats};
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, Tenant};
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
 
 const OWNER: NodeId = NodeId(0);
 const PEER: NodeId = NodeId(1);
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 struct Aligned<const LENGTH: usize>([u8; LENGTH]);
 
 /// Mapped region of a peer, and own memory of equal size.
-pub(super) struct Mapped {
+pub(crate) struct Mapped {
     peer: ImportedRegion,
     own: HostMemory,
     bytes: u64,
@@ -37,7 +37,7 @@ pub(super) struct Mapped {
 
 impl Mapped {
     /// Makes and maps regions of this many bytes.
-    pub(super) fn new(bench: &Bench, bytes: u64) -> Result<Self, MeasureError> {
+    pub(crate) fn new(bench: &Bench, bytes: u64) -> Result<Self, MeasureError> {
         let broken =
             |error: &dyn std::fmt::Display| MeasureError::Failed(format!("cannot map a region: {error}"));
         let process = Some(std::process::id());
@@ -64,20 +64,20 @@ impl Mapped {
     }
 
     /// Measures stores of `LENGTH` bytes per second.
-    pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
+    pub(crate) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let data = Aligned([0x5a; LENGTH]);
         self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data.0))
     }
 
     /// Measures stores of `LENGTH` bytes per second that are announced together.
-    pub(super) fn stores_inside_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
+    pub(crate) fn stores_inside_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let data = Aligned([0x5a; LENGTH]);
         let inside = self.peer.enter().map_err(|error| MeasureError::Failed(error.to_string()))?;
         self.repeat(LENGTH as u64, count, |offset| inside.store(offset, &data.0))
     }
 
     /// Measures loads of `LENGTH` bytes per second.
-    pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
+    pub(crate) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let mut data = Aligned([0; LENGTH]);
         let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data.0));
         std::hint::black_box(&data.0);
@@ -85,7 +85,7 @@ impl Mapped {
     }
 
     /// Measures copies of `length` bytes per second from own memory.
-    pub(super) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, MeasureError> {
+    pub(crate) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, MeasureError> {
         self.repeat(length, count, |offset| {
             self.peer.copy_from(offset, &self.own, LocalRange { region: OWN, offset, length })
         })

@@ -16,10 +16,10 @@ use rackloom_protocol::{
 };
 use rackloom_simulator::Simulation;
 
-use super::bench::Bench;
-use super::measure_error::MeasureError;
-use super::row::{Row, Sides, Unit};
-use super::takes::PermutationTake;
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Sides, Unit};
+use crate::takes::PermutationTake;
 
 const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
@@ -56,7 +56,7 @@ impl Setup {
     }
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     vec![
         Row {
             name: "simulator-frames",

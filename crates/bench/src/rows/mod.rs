@@ -1,16 +1,20 @@
 //! All rows, in the order of the table. Goals are ratios to the raw loop: the floor and the good value.
 
+mod idle;
+mod racks;
+mod simulated;
+mod whole;
+
 use rackloom_calibrate::copy::Copies;
 use rackloom_calibrate::{Expected, Goal};
 
-use super::bench::Bench;
-use super::direct::Mapped;
-use super::fabric::{MappedNodes, NodePair, Packing};
-use super::measure_error::MeasureError;
-use super::program::raw_loop;
-use super::raw_loop::RawLoop;
-use super::row::{Row, Sides, Unit};
-use super::{idle, racks, simulated, whole};
+use crate::bench::Bench;
+use crate::measure_error::MeasureError;
+use crate::row::{Row, Sides, Unit};
+use crate::runs::direct::Mapped;
+use crate::runs::fabric::{MappedNodes, NodePair, Packing};
+use crate::runs::program::raw_loop;
+use crate::runs::raw_loop::RawLoop;
 
 /// Number of records, or of own operations, for a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;
@@ -23,7 +27,7 @@ const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 
 /// Returns every row.
-pub(super) fn all() -> Vec<Row> {
+pub(crate) fn all() -> Vec<Row> {
     let mut rows = shared_memory();
     rows.extend(direct());
     rows.extend(racks::packet());

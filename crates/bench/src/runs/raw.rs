@@ -10,22 +10,22 @@ use rackloom_calibrate::scatter::Scatter;
 use rackloom_calibrate::udp::SuperFrames;
 use rackloom_calibrate::{Pair, cache_line, kernel};
 
-use super::cable;
-use super::load::{self, FRAME_BYTES};
-use super::measure_error::MeasureError;
-use super::raw_loop::{LoopArguments, RawLoop};
+use crate::measure_error::MeasureError;
+use crate::runs::cable;
+use crate::runs::load::{self, FRAME_BYTES};
+use crate::runs::raw_loop::{LoopArguments, RawLoop};
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
 
 /// Maximum number of stores in flight, in the raw loop and in the own run.
-pub(super) const WINDOW: u64 = 256;
+pub(crate) const WINDOW: u64 = 256;
 const PAGE: usize = 4096;
 /// Bytes of the array of an all-reduce.
 const EXCHANGE_BYTES: usize = 1 << 20;
 
 impl RawLoop {
     /// Returns the word that selects the loop on the command line.
-    pub(super) fn word(self) -> String {
+    pub(crate) fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
@@ -75,6 +75,6 @@ pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
         MeasureError::Failed(reason) => Failure::new(Exit::Fail, reason),
         MeasureError::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
     })?;
-    super::print::print_line(&value.to_string())?;
+    crate::output::print::print_line(&value.to_string())?;
     Ok(Exit::Pass)
 }

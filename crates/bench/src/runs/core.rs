@@ -19,30 +19,30 @@ use rackloom_protocol::{
     NodeId, RegionConfig, RegionId, RemoteAddress,
 };
 
-use super::cable;
-use super::measure_error::MeasureError;
+use crate::measure_error::MeasureError;
+use crate::runs::cable;
 
 /// The only region of each side.
-pub(super) const REGION: RegionId = RegionId(1);
+pub(crate) const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
 /// Part of the region that operations read and write.
-pub(super) const DATA_BYTES: u64 = 1 << 20;
+pub(crate) const DATA_BYTES: u64 = 1 << 20;
 /// Offset of the word behind the data. It ends the run.
-pub(super) const END_WORD_AT: u64 = DATA_BYTES;
+pub(crate) const END_WORD_AT: u64 = DATA_BYTES;
 const REGION_BYTES: u64 = DATA_BYTES + 64;
 const TIMEOUT_NS: u64 = 60_000_000_000;
 /// Longest sleep of an idle side.
 const IDLE_WAIT_NS: u64 = 100_000_000;
 
 /// One side of a run.
-pub(super) struct Core {
+pub(crate) struct Core {
     runtime: Runtime<Endpoint>,
     completed: u64,
 }
 
 /// Runs both sides as processes over a cable of the packet wire. Returns the result of `initiator`. `more`:
 /// lines of the rack file.
-pub(super) fn on_packet<T>(
+pub(crate) fn on_packet<T>(
     pair: Pair,
     more: &str,
     initiator: impl FnOnce(Core) -> io::Result<T>,
@@ -72,7 +72,7 @@ pub(super) fn on_packet<T>(
 
 /// Runs both sides as processes over the loopback interface, on the udp wire. Returns the result of
 /// `initiator`.
-pub(super) fn on_udp<T>(
+pub(crate) fn on_udp<T>(
     pair: Pair,
     more: &str,
     initiator: impl FnOnce(Core) -> io::Result<T>,
@@ -102,7 +102,7 @@ fn config(plan: &Plan, node: u16) -> MemberConfig {
 }
 
 /// Returns an address in the target's memory.
-pub(super) const fn target_address(offset: u64) -> RemoteAddress {
+pub(crate) const fn target_address(offset: u64) -> RemoteAddress {
     RemoteAddress { node: NodeId(1), region: REGION, offset, key: KEY }
 }
 
@@ -122,16 +122,16 @@ impl Core {
         Ok(Self { runtime, completed: 0 })
     }
 
-    pub(super) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.runtime.now()
     }
 
     /// Returns the number of operations that have completed.
-    pub(super) const fn completed(&self) -> u64 {
+    pub(crate) const fn completed(&self) -> u64 {
         self.completed
     }
 
-    pub(super) fn reaches_target(&self) -> bool {
+    pub(crate) fn reaches_target(&self) -> bool {
         self.runtime.member().is_reachable(NodeId(1))
     }
 
@@ -139,7 +139,7 @@ impl Core {
     ///
     /// # Errors
     /// An operation failed, or the run takes longer than [`TIMEOUT_NS`].
-    pub(super) fn poll(&mut self) -> io::Result<bool> {
+    pub(crate) fn poll(&mut self) -> io::Result<bool> {
         let (completed, mut failed) = (&mut self.completed, None);
         let now = self.runtime.now();
         let progress = self.runtime.poll(now, &mut |event| {
@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// Polls until a condition holds.
-    pub(super) fn until(&mut self, mut condition: impl FnMut(&Self) -> bool) -> io::Result<()> {
+    pub(crate) fn until(&mut self, mut condition: impl FnMut(&Self) -> bool) -> io::Result<()> {
         while !condition(self) {
             if !self.poll()? {
                 self.runtime.wait(self.runtime.now() + IDLE_WAIT_NS);
@@ -171,7 +171,7 @@ impl Core {
     /// Gives the core a command at a time that the caller has read. Returns false if the core's queue is
     /// full. A caller with many commands does not read the clock for each: that takes longer than some
     /// commands.
-    pub(super) fn command(&mut self, now: Instant, command: Command<'_>) -> io::Result<bool> {
+    pub(crate) fn command(&mut self, now: Instant, command: Command<'_>) -> io::Result<bool> {
         match self.runtime.member_mut().handle_command(now, command) {
             Ok(()) => Ok(true),
             Err(CommandRefused::Busy) => Ok(false),
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// Gives the core a command as soon as its queue has space, and waits for its completion.
-    pub(super) fn complete(&mut self, command: Command<'_>) -> io::Result<()> {
+    pub(crate) fn complete(&mut self, command: Command<'_>) -> io::Result<()> {
         while !self.command(self.now(), command)? {
             self.poll()?;
         }

@@ -14,7 +14,7 @@ use rackloom_calibrate::packet::Port;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane};
 
-use super::measure_error::MeasureError;
+use crate::measure_error::MeasureError;
 
 const INITIATOR_INTERFACE: &str = "near";
 const TARGET_INTERFACE: &str = "far";
@@ -24,7 +24,7 @@ const MTU: u32 = 9000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures frames per second, or without a frame size the nanoseconds of a round trip.
-pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, MeasureError> {
+pub(crate) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, MeasureError> {
     enter_supervisor_namespaces().map_err(forbidden)?;
     let (receive, send) = UnixStream::pair()?;
     receive.set_read_timeout(Some(TIMEOUT))?;
@@ -47,7 +47,7 @@ pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Res
 
 /// Makes the cable and opens the initiator's port. The target sends its process id first, and a byte once it
 /// is ready to receive.
-pub(super) fn open_initiator<P>(
+pub(crate) fn open_initiator<P>(
     mut receive: &UnixStream,
     open: impl FnOnce(&str) -> io::Result<P>,
 ) -> io::Result<P> {
@@ -67,7 +67,7 @@ pub(super) fn open_initiator<P>(
     Ok(port)
 }
 
-pub(super) fn open_target<P>(
+pub(crate) fn open_target<P>(
     mut send: &UnixStream,
     open: impl FnOnce(&str) -> io::Result<P>,
 ) -> io::Result<P> {
@@ -83,7 +83,7 @@ fn silent(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the target side of the cable did not start: {error}"))
 }
 
-pub(super) fn forbidden(error: NamespaceError) -> MeasureError {
+pub(crate) fn forbidden(error: NamespaceError) -> MeasureError {
     match error {
         NamespaceError::Forbidden { step, cause } => {
             MeasureError::NotHere(format!("the packet wire needs {step}, which this system forbids: {cause}"))
