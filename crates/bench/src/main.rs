@@ -62,6 +62,9 @@ struct Arguments {
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
+    /// Print the rows as the Markdown table of current figures
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -110,7 +113,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         interrupted: bench.is_interrupted(),
     };
     let report = Report::new(Machine::here(), load_before, conditions, facts, measured);
-    print(&report, arguments.json)?;
+    print(&report, arguments)?;
     Ok(match report.verdict {
         _ if report.conditions.interrupted => Exit::Interrupted,
         Overall::Pass => Exit::Pass,
@@ -140,10 +143,12 @@ fn chosen(rows: Vec<Row>, only: &[String]) -> Result<Vec<Row>, Failure> {
     Ok(rows.into_iter().filter(is_requested).collect())
 }
 
-fn print(report: &Report, json: bool) -> Result<(), Failure> {
-    let text = if json {
+fn print(report: &Report, arguments: &Arguments) -> Result<(), Failure> {
+    let text = if arguments.json {
         serde_json::to_string_pretty(report)
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error))?
+    } else if arguments.markdown {
+        show::markdown(report)
     } else {
         output::show::table(report)
     };
@@ -161,6 +166,43 @@ mod tests {
         assert_eq!(distinct.len(), names.len(), "{names:?}");
         let chosen = chosen(rows::all(), &["put-4096".to_owned()]).unwrap();
         assert_eq!(chosen.iter().map(|row| row.name).collect::<Vec<_>>(), ["put-4096"]);
+    }
+
+    /// Returns the cells of the rows of the table below this heading in the document of this tool.
+    fn documented(heading: &str) -> Vec<Vec<&'static str>> {
+        let page = include_str!("../../../docs/measuring.md");
+        let (_, below) = page.split_once(heading).expect("the document has the table");
+        let rows = below.lines().skip(1).skip_while(|line| line.starts_with("|---"));
+        let rows = rows.take_while(|line| line.starts_with('|'));
+        rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    }
+
+    #[test]
+    fn the_documented_figures_have_the_rows_order_and_units_of_this_tool() {
+        let documented = documented(show::MARKDOWN_HEADING);
+        let rows = rows::all();
+        let names: Vec<_> = documented.iter().map(|cells| cells[0].trim_matches('`')).collect();
+        assert_eq!(names, rows.iter().map(|row| row.name).collect::<Vec<_>>());
+        for (row, cells) in rows.iter().zip(&documented) {
+            assert_eq!(cells.len(), show::MARKDOWN_HEADING.matches('|').count() - 1, "{cells:?}");
+            for figure in &cells[1..3] {
+                let unit = figure.split_once(' ').map(|(_, unit)| unit);
+                assert!(unit.is_none_or(|unit| row.unit.symbols().contains(&unit)), "{}: {figure}", row.name);
+                assert!(unit.is_some() || *figure == "-", "{}: {figure} has no unit", row.name);
+            }
+            assert!(!row.raw.is_empty() || cells[1] == "-", "{} has no raw loop", row.name);
+        }
+    }
+
+    #[test]
+    fn the_document_defines_every_row_once() {
+        let documented = documented("| row | rackloom | raw loop | floor | good |");
+        let cells = documented.iter().flat_map(|cells| cells[0].split(", "));
+        let mut names: Vec<_> = cells.map(|cell| cell.trim_matches('`')).collect();
+        let mut rows: Vec<_> = rows::all().iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        rows.sort_unstable();
+        assert_eq!(names, rows);
     }
 
     #[test]

@@ -27,6 +27,17 @@ impl Unit {
             Self::Bytes => "bytes",
         }
     }
+
+    /// Returns the symbols of the unit and its multiples in tables.
+    #[cfg(test)]
+    pub(super) const fn symbols(self) -> &'static [&'static str] {
+        match self {
+            Self::PerSecond => &["/s", "k/s", "M/s", "G/s"],
+            Self::Nanoseconds => &["ns", "us", "ms", "s"],
+            Self::Percent => &["%"],
+            Self::Bytes => &["B", "KiB", "MiB", "GiB"],
+        }
+    }
 }
 
 /// One take of a figure.

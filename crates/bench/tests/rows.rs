@@ -217,6 +217,20 @@ fn the_table_has_the_same_rows_and_a_note_on_short_takes() {
 }
 
 #[test]
+fn the_markdown_table_has_the_median_and_the_spread_of_each_row() {
+    let ended = start(&["--quick", "--rounds", "1", "--markdown", "--only", "direct-load-4096"]).finish();
+    assert!(matches!(ended.code, Some(0 | 1 | 7)), "{}", ended.stderr);
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    let heading = "| row | raw loop | rackloom | ratio | spread | verdict |";
+    assert_eq!((lines[2], lines.len()), (heading, 5), "{}", ended.stdout);
+    let cells: Vec<_> = lines[4].split('|').map(str::trim).collect();
+    let [_, "`direct-load-4096`", raw, ours, ratio, spread, _, _] = cells[..] else { panic!("{cells:?}") };
+    assert!(raw.ends_with("/s") && ours.ends_with("/s"), "{cells:?}");
+    // One alternation has no spread.
+    assert_eq!(spread, format!("{ratio} to {ratio}"));
+}
+
+#[test]
 fn an_unknown_row_is_bad_input_with_the_known_names() {
     let ended = start(&["--only", "warp"]).finish();
     assert_eq!(ended.code, Some(2));

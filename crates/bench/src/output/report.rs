@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) machine: MachineReport,
     pub(crate) facts: Vec<Fact>,
     pub(crate) rows: Vec<RowReport>,
-    manifest: ManifestReport,
+    pub(crate) manifest: ManifestReport,
 }
 
 /// RunConditions of a measurement.
@@ -75,9 +75,9 @@ pub(crate) struct MachineReport {
 
 /// Version of the code.
 #[derive(Debug, Serialize)]
-struct ManifestReport {
-    version: &'static str,
-    commit: &'static str,
+pub(super) struct ManifestReport {
+    pub(super) version: &'static str,
+    pub(super) commit: &'static str,
     is_optimised: bool,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rackloom_calibrate::Alternations;
 
-use crate::output::report::{DistanceReport, MachineReport, Overall, Report, RowReport, RunConditions, Side};
+use crate::output::report::{DistanceReport, MachineReport, ManifestReport, Overall, Report, RowReport, RunConditions, Side};
 use crate::output::table::{Column, Table};
 use rackloom_runtime::units;
 
@@ -33,6 +33,44 @@ pub(crate) fn table(report: &Report) -> String {
     text
 }
 
+/// Heading of the table of current figures in `docs/measuring.md`.
+pub(super) const MARKDOWN_HEADING: &str = "| row | raw loop | rackloom | ratio | spread | verdict |";
+
+/// Formats the rows as the table of current figures, below a line that names code and machine.
+pub(super) fn markdown(report: &Report) -> String {
+    let MachineReport { processors, model, kernel, .. } = &report.machine;
+    let [before, after] = loads(&report.machine);
+    let ManifestReport { version, commit, .. } = &report.manifest;
+    let mut text = format!(
+        "Version {version}, commit {commit}, {processors} processors of {model}, Linux {kernel}, load {before} to {after}\
+         {}.\n\n{MARKDOWN_HEADING}\n|---|---|---|---|---|---|",
+        report.conditions.reservation()
+    );
+    for row in &report.rows {
+        let median = |side: &Option<Side>| {
+            side.as_ref().map_or_else(|| "-".to_owned(), |side| figure(side.unit, side.median))
+        };
+        let [ratio, spread] = match (&row.ratio, &row.ours) {
+            (Some(ratio), _) => {
+                [format!("{:.3}", ratio.median), format!("{:.3} to {:.3}", ratio.min, ratio.max)]
+            }
+            (None, Some(ours)) => {
+                let [min, max] = [ours.min, ours.max].map(|value| figure(ours.unit, value));
+                ["-".to_owned(), format!("{min} to {max}")]
+            }
+            (None, None) => ["-"; 2].map(str::to_owned),
+        };
+        let (raw, ours) = (median(&row.raw), median(&row.ours));
+        let _ = write!(text, "\n| `{}` | {raw} | {ours} | {ratio} | {spread} | {} |", row.name, row.verdict);
+    }
+    text
+}
+
+/// Formats the load average before and after the measurement.
+fn loads(machine: &MachineReport) -> [String; 2] {
+    machine.load.map(|load| load.map_or_else(|| "?".to_owned(), |load| format!("{load:.1}")))
+}
+
 /// Formats the distance of the processors in the takes that count.
 fn apart(distance: &DistanceReport) -> String {
     let left_out = match distance.left_out {
@@ -45,9 +83,9 @@ fn apart(distance: &DistanceReport) -> String {
 }
 
 fn machine(machine: &MachineReport) -> String {
-    let MachineReport { processors, model, kernel, is_guest, load } = machine;
+    let MachineReport { processors, model, kernel, is_guest, .. } = machine;
     let guest = if *is_guest { " · a guest of a hypervisor" } else { "" };
-    let load = load.map(|load| load.map_or_else(|| "?".to_owned(), |load| format!("{load:.1}")));
+    let load = loads(machine);
     format!("{processors} processors · {model} · Linux {kernel}{guest} · load {} to {}\n", load[0], load[1])
 }
 
@@ -137,6 +175,7 @@ fn figure(unit: &str, value: f64) -> String {
     match unit {
         "ns" if value < 1000.0 => format!("{value:.1} ns"),
         "ns" => units::time(value.round() as u64),
+        "per_s" if value >= 1e9 => format!("{:.2} G/s", value / 1e9),
         "per_s" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
         "per_s" if value >= 1e3 => format!("{:.1} k/s", value / 1e3),
         "per_s" => format!("{value:.1} /s"),
@@ -161,8 +200,15 @@ mod tests {
 
     #[test]
     fn figures_have_their_units() {
-        let shown = [("ns", 55.25), ("ns", 1500.0), ("per_s", 20.9e6), ("per_s", 4500.0), ("per_s", 12.0)];
+        let shown = [
+            ("ns", 55.25),
+            ("ns", 1500.0),
+            ("per_s", 8.43e9),
+            ("per_s", 20.9e6),
+            ("per_s", 4500.0),
+            ("per_s", 12.0),
+        ];
         let shown = shown.map(|(unit, value)| figure(unit, value));
-        assert_eq!(shown, ["55.2 ns", "1.50 us", "20.90 M/s", "4.5 k/s", "12.0 /s"]);
+        assert_eq!(shown, ["55.2 ns", "1.50 us", "8.43 G/s", "20.90 M/s", "4.5 k/s", "12.0 /s"]);
     }
 }
