@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
     AlgorithmChoice, Checks, CollectiveKind, ElementType, JobName, OnLoss, PatternName, PayloadMode, Plan,
-    PlanError, ReduceOperation, RetryPlan, Sizes, WireKind,
+    PlanError, ReduceOperation, Sizes, WireKind,
 };
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
@@ -97,58 +97,92 @@ pub struct FaultFile {
     pub text: String,
 }
 
-/// Values that replace those of the rack file. Members receive them with the text of the file, so that all build the same plan.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Overrides {
-    /// The job.
-    pub job: JobOptions,
-    /// Assignments `KEY=VALUE` to keys of the rack file. They are applied to its text.
-    #[serde(skip)]
-    pub set: Vec<String>,
-    /// Seed of the job's data and of every random fault.
-    pub seed: Option<u64>,
-    /// Retransmission of lost packets, end to end.
-    #[serde(default, with = "named_value")]
-    pub transport: Option<RetransmissionMode>,
-    /// True to switch link-level retry on for every link, false to switch it off.
-    pub llr: Option<bool>,
-    /// Share of frames lost on every link, from 0 to 1.
-    pub loss: Option<f64>,
-    /// Share of frames in which a bit is flipped, from 0 to 1.
-    pub corrupt: Option<f64>,
-    /// Share of frames that arrive twice, from 0 to 1.
-    pub duplicate: Option<f64>,
-    /// Share of frames that arrive after a later frame, from 0 to 1.
-    pub reorder: Option<f64>,
-    /// Payload mode of long transfers. It applies to virtual time only.
-    #[serde(default, with = "named_value")]
-    pub payload: Option<PayloadMode>,
+/// Passes the declarations of the options that replace one value of the rack file to the macro `$declare`. This list is the only
+/// place that names them: the message to the seats, its effect on a plan and the options of the command follow from it.
+///
+/// A declaration has attributes of the message's field, name and type of the value, a form with its arguments, the heading in
+/// help texts, and the effect. `rack` effects change the plan, `links` effects change the profile of every link.
+///
+/// | form | value | help text |
+/// |---|---|---|
+/// | `number(NAME, HELP)` | any number of the type | `HELP` |
+/// | `switch(HELP)` | `on` or `off` | `HELP` |
+/// | `choice(NAME, KEY)` | one of the names of the type | meaning of the key |
+/// | `share(KEY)` | a share in the range of the key | meaning of the key, and that it holds on every link |
+#[macro_export]
+macro_rules! override_options {
+    ($declare:ident) => {
+        $declare! {
+            rack {
+                /// Seed of the job's data and of every random fault.
+                seed: u64, number("N", "Seed of the job's data and of every random fault"), DATA,
+                    |plan, seed| plan.settings.seed = seed;
+                /// Retransmission of lost packets, end to end.
+                #[serde(default, with = "named_value")]
+                transport: RetransmissionMode, choice("MODE", "transport.mode"), LINKS,
+                    |plan, mode| plan.transport.mode = mode;
+            }
+            links {
+                /// True to switch link-level retry on for every link, false to switch it off.
+                llr: bool, switch("Link-level retry on every link: lost frames are replayed on the link"), LINKS,
+                    // The retry settings of the rack file remain.
+                    |profile, is_on| profile.llr = is_on.then(|| profile.llr.unwrap_or_default());
+                /// Share of frames lost on every link, from 0 to 1.
+                loss: f64, share("link.loss"), FAULTS, |profile, share| profile.loss = share;
+                /// Share of frames in which a bit is flipped, from 0 to 1.
+                corrupt: f64, share("link.corrupt"), FAULTS, |profile, share| profile.corrupt = share;
+                /// Share of frames that arrive twice, from 0 to 1.
+                duplicate: f64, share("link.duplicate"), FAULTS, |profile, share| profile.duplicate = share;
+                /// Share of frames that arrive after a later frame, from 0 to 1.
+                reorder: f64, share("link.reorder"), FAULTS, |profile, share| profile.reorder = share;
+            }
+        }
+    };
 }
 
-impl Overrides {
-    /// Replaces values of the plan, except those of the job. The caller checks the changed plan.
-    pub fn apply(&self, plan: &mut Plan) {
-        // A new field must be applied here. The text of the rack file contains `set` already.
-        let &Self { job: _, set: _, seed, transport, llr, loss, corrupt, duplicate, reorder, payload } = self;
-        plan.change(|plan| {
-            plan.settings.seed = seed.unwrap_or(plan.settings.seed);
-            plan.settings.payload = payload.unwrap_or(plan.settings.payload);
-            plan.transport.mode = transport.unwrap_or(plan.transport.mode);
-        });
-        plan.override_links(|profile| {
-            profile.loss = loss.unwrap_or(profile.loss);
-            profile.corrupt = corrupt.unwrap_or(profile.corrupt);
-            profile.duplicate = duplicate.unwrap_or(profile.duplicate);
-            profile.reorder = reorder.unwrap_or(profile.reorder);
-            profile.llr = match llr {
-                // The retry settings of the rack file remain.
-                Some(true) => profile.llr.or(Some(RetryPlan::default())),
-                Some(false) => None,
-                None => profile.llr,
-            };
-        });
-    }
+/// Declares the message with all options, and their effect on a plan.
+macro_rules! declare_overrides {
+    (
+        rack { $($(#[$rack_attribute:meta])* $rack:ident: $rack_type:ty, $rack_form:ident($($rack_text:literal),*),
+            $rack_heading:ident, |$plan:ident, $rack_value:ident| $rack_effect:expr;)* }
+        links { $($(#[$link_attribute:meta])* $link:ident: $link_type:ty, $link_form:ident($($link_text:literal),*),
+            $link_heading:ident, |$profile:ident, $link_value:ident| $link_effect:expr;)* }
+    ) => {
+        /// Values that replace those of the rack file. Members receive them with the text of the file, so that all build the
+        /// same plan.
+        #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+        pub struct Overrides {
+            /// The job.
+            pub job: JobOptions,
+            /// Assignments `KEY=VALUE` to keys of the rack file. They are applied to its text.
+            #[serde(skip)]
+            pub set: Vec<String>,
+            $($(#[$rack_attribute])* pub $rack: Option<$rack_type>,)*
+            $($(#[$link_attribute])* pub $link: Option<$link_type>,)*
+            /// Payload mode of long transfers. It applies to virtual time only.
+            #[serde(default, with = "named_value")]
+            pub payload: Option<PayloadMode>,
+        }
+
+        impl Overrides {
+            /// Replaces values of the plan, except those of the job. The caller checks the changed plan.
+            pub fn apply(&self, plan: &mut Plan) {
+                // The text of the rack file contains `set` already.
+                plan.change(|plan| {
+                    plan.settings.payload = self.payload.unwrap_or(plan.settings.payload);
+                });
+                $(if let Some($rack_value) = self.$rack {
+                    plan.change(|$plan| $rack_effect);
+                })*
+                $(if let Some($link_value) = self.$link {
+                    plan.override_links(|$profile| $link_effect);
+                })*
+            }
+        }
+    };
 }
+
+override_options!(declare_overrides);
 
 /// Values that replace those of the rack file's job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

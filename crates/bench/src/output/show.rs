@@ -37,7 +37,7 @@ pub(crate) fn table(report: &Report) -> String {
 pub(super) const MARKDOWN_HEADING: &str = "| row | raw loop | rackloom | ratio | spread | verdict |";
 
 /// Formats the rows as the table of current figures, below a line that names code and machine.
-pub(super) fn markdown(report: &Report) -> String {
+pub(crate) fn markdown(report: &Report) -> String {
     let MachineReport { processors, model, kernel, .. } = &report.machine;
     let [before, after] = loads(&report.machine);
     let ManifestReport { version, commit, .. } = &report.manifest;

@@ -7,9 +7,7 @@ use rackloom_runtime::request::options::{
     CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
 };
 
-use super::{
-    ArrayOptions, CaptureOptions, JobOptions, Logging, Overrides, Processes, RunArguments, UpArguments,
-};
+use super::{ArrayOptions, CaptureOptions, JobOptions, Logging, Processes, RunArguments, UpArguments};
 
 /// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
 pub(crate) fn command_line() -> String {
@@ -84,14 +82,6 @@ impl From<&ArrayOptions> for source::ArrayOptions {
 impl From<&CaptureOptions> for source::CaptureOptions {
     fn from(CaptureOptions { directory, bytes_max }: &CaptureOptions) -> Self {
         Self { directory: directory.clone(), bytes_max: *bytes_max }
-    }
-}
-
-impl From<&Overrides> for source::Overrides {
-    fn from(overrides: &Overrides) -> Self {
-        let Overrides { job, set, seed, transport, llr, loss, corrupt, duplicate, reorder } =
-            overrides.clone();
-        Self { job: job.into(), set, seed, transport, llr, loss, corrupt, duplicate, reorder, payload: None }
     }
 }
 
