@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::check::{self, Fit};
 use crate::model::objection::Objection;
 use crate::model::plan::Plan;
-use crate::read::fields::{RACK_FILE, Reader};
+use crate::read::fields::{Findings, RACK_FILE, Reader};
 use crate::read::mistake::{Complaint, PlanError, Source};
 use crate::read::positions::Positions;
 use crate::read::text::{TextFile, Unreadable, text_of};
@@ -79,7 +79,7 @@ fn rack(
 ) -> Result<Plan, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
     let RackFile { plan, jobs, has_shape } = read::plan(&mut reader, &value);
-    let (source, mut mistakes, positions) = reader.finish();
+    let Findings { source, mut mistakes, positions } = reader.finish();
     if has_shape {
         mistakes.extend(check::mistakes(&plan, &jobs, &positions, &source, fit, judge));
     } else {

@@ -18,7 +18,7 @@ use crate::model::links::loss::KIND_NAMES;
 use crate::model::links::pick::OPERATION_NAMES;
 use crate::model::plan::Plan;
 use crate::read::document::{Content, Value};
-use crate::read::fields::{Fields, FileKind, Reader};
+use crate::read::fields::{Fields, FileKind, Findings, Reader};
 use crate::read::mistake::{Complaint, PlanError, Source, quoted};
 use crate::read::text::{TextFile, Unreadable, text_of};
 use crate::schema::{self, AfterKeys, EVENT, EXPECTATIONS, EventKeys, FAULTS_EXPECT, ScriptKeys, WhenKeys};
@@ -83,8 +83,8 @@ fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanErro
     let expect = expectations(&mut reader, plan, &root, &events);
     let script = FaultScript { name, events, expect };
     let expect_at = root.find("expect").map_or(value.position, |expect| expect.position);
-    check::check(&mut reader, plan, &script, (&positions, expect_at), is_whole);
-    let (source, mistakes, _) = reader.finish();
+    check::check(&mut reader, plan, &script, &positions, expect_at, is_whole);
+    let Findings { source, mistakes, .. } = reader.finish();
     if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
 }
 

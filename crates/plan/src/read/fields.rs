@@ -10,6 +10,7 @@ use crate::schema::{Choose, Key, Kind, RACK, Table};
 use crate::setting::named_value::{NamedValue, read_named, value_named};
 use crate::setting::quantity::shown;
 use crate::setting::section::{self, Section};
+use crate::setting::table::NumberRange;
 use crate::setting::value::Value as KeyValue;
 
 /// Common names for keys of rack files.
@@ -21,6 +22,13 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("size", "bytes"),
     ("operation", "op"),
 ];
+
+/// Text that was read, with what was found in it.
+pub(crate) struct Findings<'text> {
+    pub(crate) source: Source<'text>,
+    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) positions: Positions,
+}
 
 /// Reader that collects mistakes and positions.
 pub(crate) struct Reader<'text> {
@@ -73,8 +81,9 @@ impl<'text> Reader<'text> {
         Ok((reader, document.value))
     }
 
-    pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Positions) {
-        (self.source, self.mistakes, self.positions)
+    pub(crate) fn finish(self) -> Findings<'text> {
+        let Self { source, mistakes, positions, .. } = self;
+        Findings { source, mistakes, positions }
     }
 
     /// Records a mistake.
@@ -314,7 +323,9 @@ fn meant(table: &Table, key: &str) -> String {
 
 /// Adds the declared range of the key to a complaint about a number that is too large for its type.
 pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Complaint {
-    let Some((least, most, unit)) = table.range_if_any(key).filter(|_| complaint.is_beyond_type()) else {
+    let Some(NumberRange { least, most, unit }) =
+        table.range_if_any(key).filter(|_| complaint.is_beyond_type())
+    else {
         return complaint;
     };
     complaint.outside(shown(least, unit), shown(most, unit))

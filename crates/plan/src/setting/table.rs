@@ -197,10 +197,21 @@ impl Table {
         }
     }
 
-    /// Returns the range of a key's values and their unit, or `None` if it has no range.
-    pub(crate) fn range_if_any(&self, key: &str) -> Option<(u64, u64, Unit)> {
+    /// Returns the range of a key's values, or `None` if it has no range.
+    pub(crate) fn range_if_any(&self, key: &str) -> Option<NumberRange> {
         self.find(key).and_then(|key| key.kind.range())
     }
+}
+
+/// Range of a number.
+#[derive(Clone, Copy)]
+pub(crate) struct NumberRange {
+    /// Smallest value.
+    pub(crate) least: u64,
+    /// Largest value.
+    pub(crate) most: u64,
+    /// Unit in which both are shown.
+    pub(crate) unit: Unit,
 }
 
 impl Key {
@@ -223,7 +234,7 @@ impl Key {
 
     /// Returns true if the number is in the range of the key, or if the key has no range.
     pub(crate) fn has_in_range(&self, number: u64) -> bool {
-        self.kind.range().is_none_or(|(least, most, _)| (least..=most).contains(&number))
+        self.kind.range().is_none_or(|range| (range.least..=range.most).contains(&number))
     }
 
     /// Returns a complaint about a number outside of the range of the key, or `None` if it is inside.
@@ -231,7 +242,7 @@ impl Key {
         if self.has_in_range(number) {
             return None;
         }
-        let (least, most, unit) = self.kind.range()?;
+        let NumberRange { least, most, unit } = self.kind.range()?;
         let explained = self.explain.and_then(|explain| explain(path, number));
         Some(explained.unwrap_or_else(|| {
             let range = match most {
@@ -273,7 +284,7 @@ impl Kind {
 
     /// Returns a number as a rack file states it.
     pub(crate) fn number_shown(&self, number: u64) -> String {
-        self.range().map_or_else(|| number.to_string(), |(_, _, unit)| shown(number, unit))
+        self.range().map_or_else(|| number.to_string(), |range| shown(number, range.unit))
     }
 
     /// Returns the text for an absent value.
@@ -281,16 +292,17 @@ impl Kind {
         if matches!(self, Self::Rate(..)) { "unlimited" } else { "none" }
     }
 
-    /// Returns least, most and unit of a number, or of the first form that has them.
-    fn range(&self) -> Option<(u64, u64, Unit)> {
+    /// Returns the range of a number, or of the first form that has one.
+    fn range(&self) -> Option<NumberRange> {
+        let range = |least, most, unit| Some(NumberRange { least, most, unit });
         match self {
-            Self::Count(least, most) => Some((*least, *most, Unit::Count)),
-            Self::Code(least, most) => Some((*least, *most, Unit::Code)),
-            Self::Size(least, most) => Some((*least, *most, Unit::Bytes)),
-            Self::Time(least, most) => Some((*least, *most, Unit::Nanoseconds)),
-            Self::Rate(least, most) => Some((*least, *most, Unit::BitsPerSecond)),
-            Self::Length(least, most) => Some((*least, *most, Unit::Millimetres)),
-            Self::Factor(least, most) => Some((*least, *most, Unit::Thousandths)),
+            Self::Count(least, most) => range(*least, *most, Unit::Count),
+            Self::Code(least, most) => range(*least, *most, Unit::Code),
+            Self::Size(least, most) => range(*least, *most, Unit::Bytes),
+            Self::Time(least, most) => range(*least, *most, Unit::Nanoseconds),
+            Self::Rate(least, most) => range(*least, *most, Unit::BitsPerSecond),
+            Self::Length(least, most) => range(*least, *most, Unit::Millimetres),
+            Self::Factor(least, most) => range(*least, *most, Unit::Thousandths),
             Self::Either(forms) => forms.iter().find_map(Self::range),
             _ => None,
         }
@@ -338,7 +350,8 @@ impl Kind {
                 return format!("{}; or {}", first.description(), second.description());
             }
         };
-        let (least, most, unit) = self.range().unwrap_or((0, u64::MAX, Unit::Count));
+        let any = NumberRange { least: 0, most: u64::MAX, unit: Unit::Count };
+        let NumberRange { least, most, unit } = self.range().unwrap_or(any);
         let range = match (least, most) {
             (0, u64::MAX) => String::new(),
             (least, u64::MAX) => format!(", at least {}", shown(least, unit)),

@@ -16,7 +16,8 @@ pub(super) fn check(
     reader: &mut Reader<'_>,
     plan: &Plan,
     script: &FaultScript,
-    (positions, expect_at): (&[Position], Position),
+    positions: &[Position],
+    expect_at: Position,
     is_whole: bool,
 ) {
     for (event, position) in script.events.iter().zip(positions) {
