@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
-use rackloom::gpu::commands::{ANY_PEER, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
+use rackloom::gpu::commands::{
+    ANY_PEER, Command, CommandKind, HostKernel, HostTeam, HostWords, POSTED, SIGNAL, Status,
+};
 use rackloom::gpu::cuda::{Argument, Program};
 use rackloom::gpu::device::{Device, StreamId};
 use rackloom::gpu::kernels::INITIATED;
@@ -180,7 +182,13 @@ fn blocks_of_two_nodes_pass_a_barrier_through_the_fabric() {
     let kernels = [0, 1].map(|index: usize| queues[index].host_kernel());
     let nodes: Vec<_> = [0, 1].map(|place| u32::from(rig.node(place).id().0)).into();
     let team = |index: usize| {
-        HostTeam::new(nodes.clone(), index, (REGION, WORDS_AT, KEY), kernels[index].losses(), BLOCKS)
+        HostTeam::new(
+            nodes.clone(),
+            index,
+            HostWords { region: REGION, offset: WORDS_AT, key: KEY },
+            kernels[index].losses(),
+            BLOCKS,
+        )
     };
     let (teams, counters) = ([team(0), team(1)], [0, 1].map(|_| std::sync::atomic::AtomicU64::new(0)));
     let look = |index: usize, other: usize| {
@@ -265,7 +273,7 @@ fn kernels_of_a_gpu_do_every_operation() {
         Argument::Wide(result.address(0).0),
     ];
     // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
-    unsafe { cuda.launch_kernel(stream, (&program, "every_operation"), (1, 1), &arguments) }.unwrap();
+    unsafe { cuda.launch_kernel(stream, &program, "every_operation", 1, 1, &arguments) }.unwrap();
     // The kernel ends by waiting for a word that the other node sets.
     rig.node(1).store(rig.regions[0].address(0), &1_u64.to_le_bytes()).wait().unwrap();
     cuda.synchronize(stream).unwrap();
@@ -317,7 +325,7 @@ fn kernels_of_two_nodes_pass_a_barrier_of_many_blocks() {
         ];
         let on = if index == 0 { stream } else { second };
         // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
-        unsafe { cuda.launch_kernel(on, (&program, "barriers"), (BLOCKS, 64), &arguments) }.unwrap();
+        unsafe { cuda.launch_kernel(on, &program, "barriers", BLOCKS, 64, &arguments) }.unwrap();
     }
     cuda.synchronize(stream).unwrap();
     cuda.synchronize(second).unwrap();
@@ -354,7 +362,7 @@ fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     ];
     cuda.record(from, stream).unwrap();
     // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
-    unsafe { cuda.launch_kernel(stream, (&program, "store_round_trips"), (1, 1), &arguments) }.unwrap();
+    unsafe { cuda.launch_kernel(stream, &program, "store_round_trips", 1, 1, &arguments) }.unwrap();
     cuda.record(until, stream).unwrap();
     cuda.synchronize(stream).unwrap();
     assert_eq!(word(&result, 0), 1, "all of them are done");
@@ -371,7 +379,7 @@ fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     ];
     cuda.record(from, stream).unwrap();
     // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
-    unsafe { cuda.launch_kernel(stream, (&program, "raw_round_trips"), (1, 1), &arguments) }.unwrap();
+    unsafe { cuda.launch_kernel(stream, &program, "raw_round_trips", 1, 1, &arguments) }.unwrap();
     cuda.record(until, stream).unwrap();
     for at in 1..=COUNT as u64 {
         while word(&control_words, 0) != at {

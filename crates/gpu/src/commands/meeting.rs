@@ -20,8 +20,8 @@ pub struct HostTeam {
     pub nodes: Vec<u32>,
     /// Index of this node in `nodes`.
     pub rank: usize,
-    /// Region, offset and key of the words at each node. Each node has one word of 8 bytes for each node.
-    pub words: (u32, u64, u64),
+    /// Words at each node.
+    pub words: HostWords,
     /// Result of [`HostKernel::losses`] before the barrier.
     pub losses: u64,
     blocks: u64,
@@ -29,10 +29,21 @@ pub struct HostTeam {
     round: AtomicU64,
 }
 
+/// Words of a team in the memory of each node: one of 8 bytes for each node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostWords {
+    /// Number of the region.
+    pub region: u32,
+    /// Offset of the first word in the region.
+    pub offset: u64,
+    /// Key of the region.
+    pub key: u64,
+}
+
 impl HostTeam {
     /// Makes the team of `blocks` blocks of the node with index `rank`.
     #[must_use]
-    pub fn new(nodes: Vec<u32>, rank: usize, words: (u32, u64, u64), losses: u64, blocks: u64) -> Self {
+    pub fn new(nodes: Vec<u32>, rank: usize, words: HostWords, losses: u64, blocks: u64) -> Self {
         let (arrived, round) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { nodes, rank, words, losses, blocks, arrived, round }
     }
@@ -44,7 +55,7 @@ impl HostTeam {
 
     /// Returns the store of this node's word at another node.
     fn arrival(&self, other: usize, round: u64) -> Command {
-        let (region, offset, key) = self.words;
+        let HostWords { region, offset, key } = self.words;
         Command {
             kind: CommandKind::Store as u32,
             peer: self.nodes[other],

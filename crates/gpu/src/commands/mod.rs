@@ -30,7 +30,7 @@ mod words;
 
 pub use self::command::{ANY_PEER, Command, CommandKind, POSTED, SIGNAL, SIGNAL_ADDS, Status};
 pub use self::host_kernel::HostKernel;
-pub use self::meeting::HostTeam;
+pub use self::meeting::{HostTeam, HostWords};
 pub use self::ring::{CommandRing, QueueArgument};
 pub use self::words::SLOTS_MAX;
 

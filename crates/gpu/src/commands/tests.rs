@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::*;
 use crate::fake::{Fake, FakePlan};
 
+const WORDS: HostWords = HostWords { region: 1, offset: 0, key: 7 };
+
 fn ring(slots: u32) -> CommandRing {
     CommandRing::new(&mut Fake::new(FakePlan::new(1)), slots).unwrap()
 }
@@ -137,7 +139,7 @@ impl Meeting {
     }
 
     fn team(rank: usize, blocks: u64) -> HostTeam {
-        HostTeam::new(vec![0, 1], rank, (1, 0, 7), 0, blocks)
+        HostTeam::new(vec![0, 1], rank, WORDS, 0, blocks)
     }
 
     /// Serves a ring as the fabric does: stores to a peer in the order of their tickets.
@@ -211,7 +213,7 @@ fn a_loss_or_a_closed_ring_ends_waits_and_barriers() {
         let blocks = [(); 2].map(|()| scope.spawn(|| kernel.barrier(&team, |_| 0)));
         blocks.into_iter().for_each(|block| assert_eq!(block.join().unwrap(), Status::Lost));
     });
-    let team = HostTeam::new(vec![0, 1], 0, (1, 0, 7), kernel.losses(), 1);
+    let team = HostTeam::new(vec![0, 1], 0, WORDS, kernel.losses(), 1);
     std::thread::scope(|scope| {
         let block = scope.spawn(|| kernel.barrier(&team, |_| 0));
         drop(ring);

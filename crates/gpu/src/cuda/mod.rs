@@ -213,17 +213,19 @@ impl Cuda {
         &self,
         stream: StreamId,
         kernel: CUfunction,
-        (blocks, threads): (u32, u32),
+        blocks: u32,
+        threads: u32,
         parameters: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
-        self.launch_on(stream, kernel, ([blocks, 1], threads), parameters)
+        self.launch_on(stream, kernel, [blocks, 1], threads, parameters)
     }
 
     fn launch_on(
         &self,
         stream: StreamId,
         kernel: CUfunction,
-        ([blocks, rows], threads): ([u32; 2], u32),
+        [blocks, rows]: [u32; 2],
+        threads: u32,
         parameters: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
         let stream = self.raw_stream(stream)?;

@@ -211,14 +211,14 @@ impl Device for Cuda {
         let blocks = self.blocks(u64::from(count) * u64::from(warps_per_range) * 32);
         let mut parameters =
             [(&raw mut records).cast(), (&raw mut count).cast(), (&raw mut warps_per_range).cast()];
-        self.launch(stream, self.modules.move_ranges, (blocks, BLOCK), &mut parameters)
+        self.launch(stream, self.modules.move_ranges, blocks, BLOCK, &mut parameters)
     }
 
     fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
         self.context.enter()?;
         let (mut records, mut count) = (records.0, count);
         let mut parameters = [(&raw mut records).cast(), (&raw mut count).cast()];
-        self.launch(stream, self.modules.atomics, (1, 1), &mut parameters)
+        self.launch(stream, self.modules.atomics, 1, 1, &mut parameters)
     }
 
     fn reduce(
@@ -234,7 +234,7 @@ impl Device for Cuda {
         let (mut target, mut source, mut count) = (target.0, source.0, count);
         let blocks = self.blocks(count.div_ceil(16 / element.bytes()));
         let mut parameters = [(&raw mut target).cast(), (&raw mut source).cast(), (&raw mut count).cast()];
-        self.launch(stream, kernel, (blocks, BLOCK), &mut parameters)
+        self.launch(stream, kernel, blocks, BLOCK, &mut parameters)
     }
 
     fn multiply(
@@ -256,7 +256,7 @@ impl Device for Cuda {
             (&raw mut inner).cast(),
             (&raw mut columns).cast(),
         ];
-        self.launch_on(stream, self.modules.multiply, (grid, BLOCK), &mut parameters)
+        self.launch_on(stream, self.modules.multiply, grid, BLOCK, &mut parameters)
     }
 
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {

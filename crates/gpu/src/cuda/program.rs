@@ -45,7 +45,7 @@ impl Cuda {
         Ok(Program { module: self.modules.load_one(source, self.capability)? })
     }
 
-    /// Launches a kernel. `grid` is the number of blocks and the number of threads of each.
+    /// Launches the kernel `name` of a program, as `blocks` blocks of `threads` threads each.
     ///
     /// # Safety
     /// The arguments are those that the kernel declares, and the kernel keeps within its memory.
@@ -55,8 +55,10 @@ impl Cuda {
     pub unsafe fn launch_kernel(
         &mut self,
         stream: StreamId,
-        (program, name): (&Program, &str),
-        grid: (u32, u32),
+        program: &Program,
+        name: &str,
+        blocks: u32,
+        threads: u32,
         arguments: &[Argument<'_>],
     ) -> Result<(), GpuError> {
         self.context.enter()?;
@@ -70,6 +72,6 @@ impl Cuda {
                 Argument::Words(words) => words.as_ptr().cast_mut().cast(),
             })
             .collect();
-        self.launch(stream, kernel, grid, &mut parameters)
+        self.launch(stream, kernel, blocks, threads, &mut parameters)
     }
 }
