@@ -88,7 +88,7 @@ impl Header {
     /// The file is not an array that can be used.
     pub fn parse(prefix: &[u8], file_bytes: u64, wanted: Option<ElementType>) -> Result<Self, HeaderError> {
         let (text, data_offset) = text_of(prefix)?;
-        let (descr, is_fortran, shape) = fields(text)?;
+        let Fields { descr, is_fortran, shape } = fields(text)?;
         let element = element_of(&descr, wanted)?;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != element) {
             return Err(HeaderError::OtherType { found: element, wanted });
@@ -171,8 +171,16 @@ fn text_of(prefix: &[u8]) -> Result<(&str, u64), HeaderError> {
     Ok((text, (MAGIC.len() + 2 + before) as u64 + length))
 }
 
-/// Returns the three values: description of the type, order, shape.
-fn fields(text: &str) -> Result<(Literal, bool, Vec<u64>), HeaderError> {
+/// Values of a header.
+struct Fields {
+    /// Description of the type.
+    descr: Literal,
+    /// True if the first index changes fastest.
+    is_fortran: bool,
+    shape: Vec<u64>,
+}
+
+fn fields(text: &str) -> Result<Fields, HeaderError> {
     let malformed = |what: &str| HeaderError::Malformed(what.to_owned());
     let mut entries = literal::dictionary(text).map_err(HeaderError::Malformed)?;
     let mut take = |key: &str| {
@@ -192,7 +200,8 @@ fn fields(text: &str) -> Result<(Literal, bool, Vec<u64>), HeaderError> {
         .map(|axis| if let Literal::Number(number) = axis { Some(number) } else { None })
         .collect();
     let axes = axes.filter(|axes| axes.len() <= DIMENSIONS_MAX);
-    Ok((descr, is_fortran, axes.ok_or_else(|| malformed("'shape' is no tuple of a few numbers"))?))
+    let shape = axes.ok_or_else(|| malformed("'shape' is no tuple of a few numbers"))?;
+    Ok(Fields { descr, is_fortran, shape })
 }
 
 fn element_of(descr: &Literal, wanted: Option<ElementType>) -> Result<ElementType, HeaderError> {

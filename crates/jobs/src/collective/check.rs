@@ -40,8 +40,9 @@ impl Reference {
 }
 
 /// One rank's check of one run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
+    rank: usize,
     /// Number of elements that were checked.
     done: usize,
     /// Number of these elements that were wrong.
@@ -49,17 +50,23 @@ pub(crate) struct Check {
 }
 
 impl Check {
+    /// Returns a check that has not begun.
+    pub(crate) const fn new(rank: usize) -> Self {
+        Self { rank, done: 0, wrong: 0 }
+    }
+
     /// Checks as much as one poll may. Returns whether all elements have been checked.
     pub(crate) fn advance(
         &mut self,
         memory: &mut dyn JobMemory,
-        rank: usize,
-        (schedule, given): (&Schedule, &Given),
+        schedule: &Schedule,
+        given: &Given,
         reference: &mut Reference,
-        (findings, blocks): (&mut Findings, &mut Blocks),
+        findings: &mut Findings,
+        blocks: &mut Blocks,
     ) -> Result<bool, String> {
         let element_bytes = given.element.bytes();
-        let elements = schedule.programs[rank].output;
+        let elements = schedule.programs[self.rank].output;
         let block_elements = BLOCK_BYTES / element_bytes;
         let mut turn_bytes = 0;
         while self.done < elements && turn_bytes < POLL_BYTES_MAX {
@@ -73,7 +80,7 @@ impl Check {
                 findings.verified_bytes += length as u64;
             } else {
                 let span = Span::new(Buffer::Output, self.done..end);
-                Expected::new(schedule, given, &reference.index).read(rank, span, wanted)?;
+                Expected::new(schedule, given, &reference.index).read(self.rank, span, wanted)?;
                 if reference.digests.len() == block {
                     reference.digests.push(xxh3_64(wanted));
                 }

@@ -333,7 +333,7 @@ impl Performance {
             }
         }
         current.runs += 1;
-        self.stage = Stage::Check(Check::default());
+        self.stage = Stage::Check(Check::new(self.rank));
         Ok(None)
     }
 
@@ -343,10 +343,11 @@ impl Performance {
         };
         let is_over = check.advance(
             poll.memory,
-            self.rank,
-            (&current.schedule, &self.given),
+            &current.schedule,
+            &self.given,
             &mut current.reference,
-            (&mut self.findings, &mut self.blocks),
+            &mut self.findings,
+            &mut self.blocks,
         )?;
         if !is_over {
             return Ok(Some(Step::Again));

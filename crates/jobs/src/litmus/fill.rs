@@ -1,6 +1,6 @@
 //! Writes of patterns into the rank's own memory.
 
-use rackloom_protocol::{JobMemory, RegionId};
+use rackloom_protocol::{JobMemory, LocalRange};
 
 use super::findings::Findings;
 use crate::ranks::pattern::Pattern;
@@ -12,10 +12,10 @@ const CHUNK_BYTES: u64 = 16 << 10;
 pub(crate) fn write(
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
-    region: RegionId,
-    (offset, bytes): (u64, u64),
+    range: LocalRange,
     fill: impl Fn(u64, &mut [u8]),
 ) {
+    let LocalRange { region, offset, length: bytes } = range;
     let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
     let mut done = 0;
     while done < bytes {
@@ -30,13 +30,13 @@ pub(crate) fn write(
     }
 }
 
-/// Writes a pattern into a range of the rank's own memory. A failure is a finding.
+/// Writes a pattern, from `index` on, into a range of the rank's own memory. A failure is a finding.
 pub(crate) fn fill(
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
-    region: RegionId,
-    range: (u64, u64),
-    (pattern, index): (Pattern, u64),
+    range: LocalRange,
+    pattern: Pattern,
+    index: u64,
 ) {
-    write(memory, findings, region, range, |done, out| pattern.fill(index + done, out));
+    write(memory, findings, range, |done, out| pattern.fill(index + done, out));
 }

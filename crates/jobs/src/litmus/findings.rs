@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_protocol::{JobMemory, NodeId, OperationError, RegionId};
+use rackloom_protocol::{JobMemory, LocalRange, NodeId, OperationError, RegionId};
 
 use crate::ranks::pattern::Pattern;
 use crate::report::Mismatch;
@@ -70,11 +70,11 @@ impl Findings {
     pub(crate) fn check(
         &mut self,
         memory: &mut dyn JobMemory,
-        region: RegionId,
-        (offset, bytes): (u64, u64),
+        range: LocalRange,
         expected: Expected,
         described: impl FnOnce() -> String,
     ) -> bool {
+        let LocalRange { region, offset, length: bytes } = range;
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(2 * CHUNK_BYTES, 0);
         let (found, wanted) = chunk.split_at_mut(CHUNK_BYTES);
@@ -94,8 +94,7 @@ impl Findings {
         self.chunk = chunk;
         if let (Some((_, _, 0)), Expected::Fenced(pattern, index)) = (wrong, expected) {
             let described = described();
-            let is_unsent =
-                self.check_unsent(memory, region, (offset, bytes), (pattern, index), described.clone());
+            let is_unsent = self.check_unsent(memory, range, pattern, index, described.clone());
             if is_unsent && self.refusals.len() < KEPT_MAX {
                 self.refusals.push(format!("without its data: {described}"));
             }
@@ -114,19 +113,21 @@ impl Findings {
     fn check_unsent(
         &mut self,
         memory: &mut dyn JobMemory,
-        region: RegionId,
-        range: (u64, u64),
-        (pattern, index): (Pattern, u64),
+        range: LocalRange,
+        pattern: Pattern,
+        index: u64,
         location: String,
     ) -> bool {
-        self.check(memory, region, range, Expected::AtMost(pattern, index), || location)
+        self.check(memory, range, Expected::AtMost(pattern, index), || location)
     }
 
     /// Compares a word of memory with its expected value.
     pub(crate) fn check_word(
         &mut self,
-        (region, offset): (RegionId, u64),
-        (found, expected): (u64, u64),
+        region: RegionId,
+        offset: u64,
+        found: u64,
+        expected: u64,
         described: impl FnOnce() -> String,
     ) {
         if found == expected {
@@ -185,9 +186,10 @@ mod tests {
         memory
     }
 
-    fn check(memory: &mut VectorMemory, expected: Expected, range: (u64, u64)) -> Findings {
+    fn check(memory: &mut VectorMemory, expected: Expected, length: u64) -> Findings {
+        let range = LocalRange { region: REGION, offset: 0, length };
         let mut findings = Findings::default();
-        findings.check(memory, REGION, range, expected, || "here".into());
+        findings.check(memory, range, expected, || "here".into());
         findings
     }
 
@@ -198,7 +200,7 @@ mod tests {
         for at in [0, 1, 7, CHUNK_BYTES - 1, CHUNK_BYTES, length - 1] {
             let mut memory = memory(pattern, length);
             memory.bytes_mut(REGION)[at] ^= 0x10;
-            let findings = check(&mut memory, Expected::Exactly(pattern, 0), (0, length as u64));
+            let findings = check(&mut memory, Expected::Exactly(pattern, 0), length as u64);
             assert_eq!(findings.mismatch_count, 1);
             let mismatch = &findings.mismatches[0];
             assert_eq!((mismatch.offset, mismatch.expected), (at as u64, pattern.byte(at as u64)));
@@ -212,10 +214,10 @@ mod tests {
         let pattern = Pattern::new(3, &[1]);
         let mut memory = memory(pattern, 100);
         memory.bytes_mut(REGION)[50..].fill(0);
-        let findings = check(&mut memory, Expected::Fenced(pattern, 0), (0, 100));
-        assert_eq!((findings.mismatch_count, findings.refusals.len()), (0, 1));
+        let findings = check(&mut memory, Expected::Fenced(pattern, 0), 100);
+        assert_eq!((findings.mismatch_count, findings.refusals.len()), 1);
         memory.bytes_mut(REGION)[70] = !pattern.byte(70);
-        let findings = check(&mut memory, Expected::Fenced(pattern, 0), (0, 100));
+        let findings = check(&mut memory, Expected::Fenced(pattern, 0), 100);
         assert_eq!((findings.mismatch_count, findings.refusals.len()), (1, 0));
     }
 
@@ -224,16 +226,16 @@ mod tests {
         let pattern = Pattern::new(3, &[1]);
         let mut memory = memory(pattern, 100);
         memory.bytes_mut(REGION)[50..].fill(0);
-        assert_eq!(check(&mut memory, Expected::Exactly(pattern, 0), (0, 100)).mismatch_count, 1);
-        assert_eq!(check(&mut memory, Expected::AtMost(pattern, 0), (0, 100)).mismatch_count, 0);
+        assert_eq!(check(&mut memory, Expected::Exactly(pattern, 0), 100).mismatch_count, 1);
+        assert_eq!(check(&mut memory, Expected::AtMost(pattern, 0), 100).mismatch_count, 0);
         memory.bytes_mut(REGION)[70] = if pattern.byte(70) == 7 { 8 } else { 7 };
-        assert_eq!(check(&mut memory, Expected::AtMost(pattern, 0), (0, 100)).mismatch_count, 1);
+        assert_eq!(check(&mut memory, Expected::AtMost(pattern, 0), 100).mismatch_count, 1);
     }
 
     #[test]
     fn memory_that_cannot_be_read_is_a_failure_not_a_pass() {
         let pattern = Pattern::new(3, &[1]);
-        let findings = check(&mut memory(pattern, 10), Expected::Exactly(pattern, 0), (0, 11));
+        let findings = check(&mut memory(pattern, 10), Expected::Exactly(pattern, 0), 11);
         assert_eq!((findings.failures.len(), findings.verified_bytes), (1, 0));
     }
 
@@ -242,7 +244,7 @@ mod tests {
         let mut findings = Findings::default();
         for number in 0..100 {
             findings.fail(number.to_string());
-            findings.check_word((REGION, 0), (1, 2), String::new);
+            findings.check_word(REGION, 0, 1, 2, String::new);
         }
         assert_eq!((findings.failures.len(), findings.failures_omitted), (KEPT_MAX, 100 - KEPT_MAX as u64));
         assert_eq!((findings.mismatches.len(), findings.mismatch_count), (KEPT_MAX, 100));

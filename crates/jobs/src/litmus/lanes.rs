@@ -3,7 +3,11 @@
 //! A lane is held from issue to completion, because a put reads its source again for a retransmission. There are few
 //! lanes. When none is free, the rank issues no operation that needs one.
 
-use super::layout::{GUARD_BYTES, LANE_MARGIN_BYTES, LARGE_LANES, Layout, SMALL_LANE_BYTES, SMALL_LANES};
+use rackloom_protocol::LocalRange;
+
+use super::layout::{
+    GUARD_BYTES, LANE_MARGIN_BYTES, LANES, LARGE_LANES, Layout, SMALL_LANE_BYTES, SMALL_LANES,
+};
 
 /// A lane that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +25,25 @@ impl Lane {
     }
 
     /// Returns the range to fill with the guard pattern: the transfer's bytes, and guards on both sides.
-    pub(crate) const fn guarded(self) -> (u64, u64) {
-        (self.start, self.misalignment + self.bytes + 2 * GUARD_BYTES - 8)
+    pub(crate) const fn guarded(self) -> LocalRange {
+        range(self.start, self.misalignment + self.bytes + 2 * GUARD_BYTES - 8)
     }
 
     /// Returns the guard before the transfer's bytes.
-    pub(crate) const fn guard_before(self) -> (u64, u64) {
-        (self.start, self.offset() - self.start)
+    pub(crate) const fn guard_before(self) -> LocalRange {
+        range(self.start, self.offset() - self.start)
     }
 
     /// Returns the guard after the transfer's bytes.
-    pub(crate) const fn guard_behind(self) -> (u64, u64) {
+    pub(crate) const fn guard_behind(self) -> LocalRange {
         let end = self.offset() + self.bytes;
-        let (start, bytes) = self.guarded();
-        (end, start + bytes - end)
+        let guarded = self.guarded();
+        range(end, guarded.offset + guarded.length - end)
     }
+}
+
+const fn range(offset: u64, length: u64) -> LocalRange {
+    LocalRange { region: LANES, offset, length }
 }
 
 /// Free lanes.
@@ -92,12 +100,12 @@ mod tests {
 
         held.sort_by_key(|lane| lane.start);
         for pair in held.windows(2) {
-            let (start, bytes) = pair[0].guarded();
+            let LocalRange { offset: start, length: bytes, .. } = pair[0].guarded();
             assert!(start + bytes <= pair[1].start, "{pair:?}");
-            assert!(pair[0].guard_before().1 >= GUARD_BYTES);
-            assert!(pair[0].guard_behind().1 >= GUARD_BYTES - 8);
+            assert!(pair[0].guard_before().length >= GUARD_BYTES);
+            assert!(pair[0].guard_behind().length >= GUARD_BYTES - 8);
         }
-        let (start, bytes) = held.last().unwrap().guarded();
+        let LocalRange { offset: start, length: bytes, .. } = held.last().unwrap().guarded();
         assert!(start + bytes <= layout.region_bytes(LANES));
     }
 

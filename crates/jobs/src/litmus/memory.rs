@@ -4,7 +4,7 @@
 //! value. After it, the owner checks every byte of the regions that others may write, through its own memory and not
 //! through the fabric. All bytes that are not a slot or a word are guard and must not have changed.
 
-use rackloom_protocol::JobMemory;
+use rackloom_protocol::{JobMemory, LocalRange};
 
 use super::fill::{fill, write};
 use super::findings::{Expected, Findings, read_word};
@@ -28,25 +28,29 @@ pub(crate) fn prepare(view: &RunView, memory: &mut dyn JobMemory, findings: &mut
     for region in [CONTROL, DATA] {
         let guard = view.guard_pattern(region);
         for Extent { offset, bytes, content } in view.layout.extents(region) {
-            let range = (offset, bytes);
+            let range = LocalRange { region, offset, length: bytes };
             match content {
-                Content::Guard => fill(memory, findings, region, range, (guard, offset)),
+                Content::Guard => fill(memory, findings, range, guard, offset),
                 Content::Slot { .. } | Content::Flag { .. } | Content::Ledger(_) => {
-                    write(memory, findings, region, range, |_, out| out.fill(0));
+                    write(memory, findings, range, |_, out| out.fill(0));
                 }
                 Content::Contended(word) => {
                     let value = view.contended_initial(view.rank, word).to_le_bytes();
                     let length = width(word).bytes() as usize;
-                    write(memory, findings, region, range, |_, out| out.copy_from_slice(&value[..length]));
+                    write(memory, findings, range, |_, out| out.copy_from_slice(&value[..length]));
                 }
                 Content::Abort | Content::Barrier { .. } => {}
             }
         }
     }
     if view.round == 0 {
-        let range = (0, view.layout.region_bytes(READABLE));
-        fill(memory, findings, READABLE, range, (view.readable_pattern(view.rank), 0));
+        fill(memory, findings, readable(view), view.readable_pattern(view.rank), 0);
     }
+}
+
+/// Returns the whole region that others may only read.
+fn readable(view: &RunView) -> LocalRange {
+    LocalRange { region: READABLE, offset: 0, length: view.layout.region_bytes(READABLE) }
 }
 
 /// Checks every byte that others may have written, and the bytes that they must not write.
@@ -59,17 +63,17 @@ pub(crate) fn sweep(
     for region in [CONTROL, DATA] {
         let guard = view.guard_pattern(region);
         for extent in view.layout.extents(region) {
-            let range = (extent.offset, extent.bytes);
             match extent.content {
                 Content::Guard => {
+                    let range = LocalRange { region, offset: extent.offset, length: extent.bytes };
                     let expected = Expected::Exactly(guard, extent.offset);
-                    findings.check(memory, region, range, expected, || "guard".to_owned());
+                    findings.check(memory, range, expected, || "guard".to_owned());
                 }
                 Content::Slot { distance, case } => {
-                    sweep_slot(view, memory, findings, certainty, (distance, case))
+                    sweep_slot(view, memory, findings, certainty, distance, case)
                 }
                 Content::Flag { distance, case } => {
-                    sweep_flag(view, memory, findings, certainty, (distance, case));
+                    sweep_flag(view, memory, findings, certainty, distance, case);
                 }
                 Content::Contended(word) if certainty == Certainty::Whole => {
                     check_contended(view, memory, findings, word);
@@ -78,9 +82,8 @@ pub(crate) fn sweep(
             }
         }
     }
-    let range = (0, view.layout.region_bytes(READABLE));
     let expected = Expected::Exactly(view.readable_pattern(view.rank), 0);
-    findings.check(memory, READABLE, range, expected, || "read-only region".to_owned());
+    findings.check(memory, readable(view), expected, || "read-only region".to_owned());
 }
 
 /// Checks the slots that were written without order. A barrier separates the writers' flushes from this check.
@@ -89,7 +92,7 @@ pub(crate) fn sweep_writes(view: &RunView, memory: &mut dyn JobMemory, findings:
         if let Content::Slot { distance, case } = extent.content
             && !view.layout.cases(distance)[usize::from(case)].kind.has_flag()
         {
-            sweep_slot(view, memory, findings, Certainty::Whole, (distance, case));
+            sweep_slot(view, memory, findings, Certainty::Whole, distance, case);
         }
     }
 }
@@ -103,11 +106,13 @@ fn sweep_slot(
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
-    (distance, number): (u16, u16),
+    distance: u16,
+    number: u16,
 ) {
     let writer = view.layout.writer(view.rank, distance);
     let case = view.layout.cases(distance)[usize::from(number)];
-    let range = (view.layout.slot_offset(distance, number), case.bytes);
+    let offset = view.layout.slot_offset(distance, number);
+    let range = LocalRange { region: DATA, offset, length: case.bytes };
     let pattern = view.slot_pattern(writer, view.rank, number);
     let is_flag_up =
         case.kind.has_flag() && read_word(memory, CONTROL, view.layout.flag_offset(distance, number), 8) != 0;
@@ -117,7 +122,7 @@ fn sweep_slot(
         Certainty::Partial if case.kind.is_fenced() => Expected::Fenced(pattern, 0),
         Certainty::Whole | Certainty::Partial => Expected::Exactly(pattern, 0),
     };
-    findings.check(memory, DATA, range, expected, || view.describe(writer, &case));
+    findings.check(memory, range, expected, || view.describe(writer, &case));
 }
 
 fn sweep_flag(
@@ -125,7 +130,8 @@ fn sweep_flag(
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
-    (distance, number): (u16, u16),
+    distance: u16,
+    number: u16,
 ) {
     let writer = view.layout.writer(view.rank, distance);
     let offset = view.layout.flag_offset(distance, number);
@@ -136,9 +142,8 @@ fn sweep_flag(
     }
     let expected = if is_peer(view, writer) { view.flag_value(writer, view.rank, number) } else { 0 };
     let case = view.layout.cases(distance)[usize::from(number)];
-    findings.check_word((CONTROL, offset), (found, expected), || {
-        format!("flag of {}", view.describe(writer, &case))
-    });
+    findings
+        .check_word(CONTROL, offset, found, expected, || format!("flag of {}", view.describe(writer, &case)));
 }
 
 /// Checks the barrier words after the last barrier, when no rank signals any more. Each word must have counted every
@@ -152,6 +157,6 @@ pub(crate) fn check_barrier_words(
     for (step, expected) in barrier.words() {
         let offset = view.layout.barrier_offset(step);
         let found = read_word(memory, CONTROL, offset, 8);
-        findings.check_word((CONTROL, offset), (found, expected), || format!("barrier word {step}"));
+        findings.check_word(CONTROL, offset, found, expected, || format!("barrier word {step}"));
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(case: Case, measure: Measure, (warm_up, repetitions): (u32, u32), base: u64) -> Self {
+    pub(crate) fn new(case: Case, measure: Measure, warm_up: u32, repetitions: u32, base: u64) -> Self {
         let messages = u64::from(warm_up) + u64::from(repetitions.max(1));
         Self {
             case,

@@ -353,8 +353,8 @@ impl Play for Measurement {
         self.stage = match (stage, self.case()) {
             (Stage::BeforeExchange, Some(case)) => {
                 let settings = &self.settings;
-                let messages = (settings.warm_up, settings.repetitions);
-                Stage::Exchange(Exchange::new(case, settings.measure, messages, self.base))
+                let (warm_up, repetitions) = (settings.warm_up, settings.repetitions);
+                Stage::Exchange(Exchange::new(case, settings.measure, warm_up, repetitions, self.base))
             }
             (Stage::BeforeCheck(exchange), Some(_)) => {
                 self.base += exchange.counted();

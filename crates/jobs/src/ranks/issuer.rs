@@ -253,7 +253,7 @@ impl Issuer {
         let target = request.body.target();
         // Posted stores to mapped memory need no flush.
         if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
-            return self.count(now, (kind, begun), timing, Ok(request.body.bytes()));
+            return self.count(now, kind, begun, timing, Ok(request.body.bytes()));
         }
         if let Timing::Event { path } = timing {
             self.measurements.begin_on(path, kind, now);
@@ -305,7 +305,7 @@ impl Issuer {
         let target = request.body.target();
         let outcome = Outcome { tag: request.tag, kind, target, result, message: None };
         let timing = Timing::Event { path: OperationPath::Frames };
-        self.conclude(now, (begun, timing), Some(0), outcome);
+        self.conclude(now, begun, timing, Some(0), outcome);
     }
 
     /// Records the completion of an operation.
@@ -338,7 +338,7 @@ impl Issuer {
             (Err(error), _) => Err(Failure::Operation(error)),
         };
         let Ticket { tag, kind, target, message, begun, timing, .. } = ticket;
-        self.conclude(now, (begun, timing), bytes, Outcome { tag, kind, target, result, message });
+        self.conclude(now, begun, timing, bytes, Outcome { tag, kind, target, result, message });
     }
 
     fn ended_again(&mut self, operation: OperationId) {
@@ -377,7 +377,8 @@ impl Issuer {
     fn conclude(
         &mut self,
         now: Instant,
-        (begun, timing): (Instant, Timing),
+        begun: Instant,
+        timing: Timing,
         bytes: Option<u64>,
         outcome: Outcome,
     ) {
@@ -386,7 +387,7 @@ impl Issuer {
         }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-            self.count(now, (outcome.kind, begun), timing, counted);
+            self.count(now, outcome.kind, begun, timing, counted);
         }
         self.outcomes.push_back(outcome);
     }
@@ -394,7 +395,8 @@ impl Issuer {
     fn count(
         &mut self,
         now: Instant,
-        (kind, begun): (OperationKind, Instant),
+        kind: OperationKind,
+        begun: Instant,
         timing: Timing,
         outcome: Result<u64, &str>,
     ) {

@@ -57,10 +57,11 @@ impl Performance {
         let Some((schedule, reference)) = trials.expected() else { return Ok(None) };
         let is_over = check.advance(
             poll.memory,
-            self.rank,
-            (schedule, &self.given),
+            schedule,
+            &self.given,
             reference,
-            (&mut self.findings, &mut self.blocks),
+            &mut self.findings,
+            &mut self.blocks,
         )?;
         if !is_over {
             return Ok(Some(Step::Again));
@@ -83,7 +84,7 @@ impl Performance {
                     RunState::Through => {
                         let time_ns = poll.now.since(run.begun);
                         if trials.is_checked() {
-                            self.stage = Stage::CheckTrial { check: Check::default(), time_ns };
+                            self.stage = Stage::CheckTrial { check: Check::new(self.rank), time_ns };
                         } else {
                             self.end_trial_run(time_ns)?;
                         }

@@ -206,7 +206,7 @@ pub(crate) fn check_contended(
     let found = read_word(memory, DATA, word_offset, width(word).bytes());
     let (expected, expected_ledger) = must_hold(view, word, found);
     let location = |what: &str| format!("{what} of {word:?} after round {}", view.round);
-    findings.check_word((DATA, word_offset), (found, expected), || location("contended word"));
+    findings.check_word(DATA, word_offset, found, expected, || location("contended word"));
     let ledger = read_word(memory, DATA, ledger_offset, 8);
-    findings.check_word((DATA, ledger_offset), (ledger, expected_ledger), || location("ledger"));
+    findings.check_word(DATA, ledger_offset, ledger, expected_ledger, || location("ledger"));
 }

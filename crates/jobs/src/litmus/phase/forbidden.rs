@@ -52,34 +52,47 @@ enum Aim {
     OtherTenant,
 }
 
-const AT_PEERS: [(Attempt, Aim, OperationError); 16] = [
-    (Attempt::Store, Aim::WrongKey, OperationError::BadKey),
-    (Attempt::Store, Aim::OverTheEnd, OperationError::OutOfBounds),
-    (Attempt::Store, Aim::AddressOverflow, OperationError::OutOfBounds),
-    (Attempt::Store, Aim::ReadOnly, OperationError::PermissionDenied),
-    (Attempt::Store, Aim::Nowhere, OperationError::NoSuchRegion),
-    (Attempt::Load, Aim::WrongKey, OperationError::BadKey),
-    (Attempt::Load, Aim::BehindTheEnd, OperationError::OutOfBounds),
-    (Attempt::Load, Aim::Private, OperationError::PermissionDenied),
-    (Attempt::FetchAdd, Aim::ReadOnly, OperationError::PermissionDenied),
-    (Attempt::FetchAdd, Aim::Odd, OperationError::Misaligned),
-    (Attempt::Put, Aim::OverTheEnd, OperationError::OutOfBounds),
-    (Attempt::Put, Aim::ReadOnly, OperationError::PermissionDenied),
-    (Attempt::Get, Aim::WrongKey, OperationError::BadKey),
-    (Attempt::Get, Aim::Private, OperationError::PermissionDenied),
-    (Attempt::StorePosted, Aim::WrongKey, OperationError::BadKey),
-    (Attempt::Flush, Aim::WrongKey, OperationError::EarlierFailure),
+/// Access that its owner must refuse.
+#[derive(Clone, Copy, Debug)]
+struct ForbiddenAccess {
+    attempt: Attempt,
+    aim: Aim,
+    /// Error that the access must end with.
+    expected: OperationError,
+}
+
+const fn forbidden(attempt: Attempt, aim: Aim, expected: OperationError) -> ForbiddenAccess {
+    ForbiddenAccess { attempt, aim, expected }
+}
+
+const AT_PEERS: [ForbiddenAccess; 16] = [
+    forbidden(Attempt::Store, Aim::WrongKey, OperationError::BadKey),
+    forbidden(Attempt::Store, Aim::OverTheEnd, OperationError::OutOfBounds),
+    forbidden(Attempt::Store, Aim::AddressOverflow, OperationError::OutOfBounds),
+    forbidden(Attempt::Store, Aim::ReadOnly, OperationError::PermissionDenied),
+    forbidden(Attempt::Store, Aim::Nowhere, OperationError::NoSuchRegion),
+    forbidden(Attempt::Load, Aim::WrongKey, OperationError::BadKey),
+    forbidden(Attempt::Load, Aim::BehindTheEnd, OperationError::OutOfBounds),
+    forbidden(Attempt::Load, Aim::Private, OperationError::PermissionDenied),
+    forbidden(Attempt::FetchAdd, Aim::ReadOnly, OperationError::PermissionDenied),
+    forbidden(Attempt::FetchAdd, Aim::Odd, OperationError::Misaligned),
+    forbidden(Attempt::Put, Aim::OverTheEnd, OperationError::OutOfBounds),
+    forbidden(Attempt::Put, Aim::ReadOnly, OperationError::PermissionDenied),
+    forbidden(Attempt::Get, Aim::WrongKey, OperationError::BadKey),
+    forbidden(Attempt::Get, Aim::Private, OperationError::PermissionDenied),
+    forbidden(Attempt::StorePosted, Aim::WrongKey, OperationError::BadKey),
+    forbidden(Attempt::Flush, Aim::WrongKey, OperationError::EarlierFailure),
 ];
 
-const AT_OTHER_TENANTS: [(Attempt, Aim, OperationError); 4] = [
-    (Attempt::Store, Aim::OtherTenant, OperationError::WrongTenant),
-    (Attempt::Load, Aim::OtherTenant, OperationError::WrongTenant),
-    (Attempt::FetchAdd, Aim::OtherTenant, OperationError::WrongTenant),
-    (Attempt::Put, Aim::OtherTenant, OperationError::WrongTenant),
+const AT_OTHER_TENANTS: [ForbiddenAccess; 4] = [
+    forbidden(Attempt::Store, Aim::OtherTenant, OperationError::WrongTenant),
+    forbidden(Attempt::Load, Aim::OtherTenant, OperationError::WrongTenant),
+    forbidden(Attempt::FetchAdd, Aim::OtherTenant, OperationError::WrongTenant),
+    forbidden(Attempt::Put, Aim::OtherTenant, OperationError::WrongTenant),
 ];
 
-/// Returns the attempts on this target, with their expected errors.
-fn attempts(view: &RunView, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
+/// Returns the accesses to this target.
+fn attempts(view: &RunView, target: u16) -> &'static [ForbiddenAccess] {
     if view.peers.contains(&target) { &AT_PEERS } else { &AT_OTHER_TENANTS }
 }
 
@@ -143,8 +156,8 @@ impl Forbidden {
     fn local(&mut self, poll: &mut Poll<'_>, attempt: Attempt) -> Option<LocalRange> {
         if self.lane.is_none() {
             self.lane = poll.lanes.acquire(SMALL_LANE_BYTES, 0);
-            let lane = self.lane?;
-            poll.fill(LANES, lane.guarded(), poll.view.lane_pattern(), lane.guarded().0);
+            let guarded = self.lane?.guarded();
+            poll.fill(guarded, poll.view.lane_pattern(), guarded.offset);
         }
         Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(poll.view, attempt) })
     }
@@ -173,7 +186,7 @@ impl Phase for Forbidden {
             let next = self.sweeper.current(&targets, |target| attempts(view, target).len());
             self.targets = targets;
             let Some((peer, item)) = next else { return self.flushes_to_repeat.is_empty() };
-            let (attempt, aim, expected) = attempts(view, peer)[item as usize];
+            let ForbiddenAccess { attempt, aim, expected } = attempts(view, peer)[item as usize];
             let Some(body) = self.body(poll, peer, attempt, aim) else { break };
             let tag = Tag::Phase { peer, item };
             poll.issuer.submit(Request::forbidden(tag, body, expected));
@@ -183,7 +196,7 @@ impl Phase for Forbidden {
     }
 
     fn succeeded(&mut self, poll: &mut Poll<'_>, _outcome: &Outcome, peer: u16, item: u32) {
-        let attempt = attempts(poll.view, peer).get(item as usize).map(|(attempt, ..)| *attempt);
+        let attempt = attempts(poll.view, peer).get(item as usize).map(|access| access.attempt);
         if attempt == Some(Attempt::Flush) {
             // A flush reports an earlier failure once.
             self.flushes_to_repeat.push(peer);
@@ -196,10 +209,9 @@ impl Phase for Forbidden {
             && let Some(lane) = self.lane.take()
         {
             let pattern = poll.view.lane_pattern();
-            let (start, bytes) = lane.guarded();
-            let expected = Expected::Exactly(pattern, start);
-            poll.findings
-                .check(poll.memory, LANES, (start, bytes), expected, || "lane of refused reads".to_owned());
+            let guarded = lane.guarded();
+            let expected = Expected::Exactly(pattern, guarded.offset);
+            poll.findings.check(poll.memory, guarded, expected, || "lane of refused reads".to_owned());
             poll.lanes.release(lane);
         }
         true
@@ -210,7 +222,7 @@ impl Phase for Forbidden {
 pub(crate) fn describe_forbidden(view: &RunView, outcome: &Outcome) -> String {
     let Tag::Phase { peer, item } = outcome.tag else { return outcome.kind.name().to_owned() };
     match attempts(view, peer).get(item as usize) {
-        Some((attempt, aim, expected)) => {
+        Some(ForbiddenAccess { attempt, aim, expected }) => {
             format!("{attempt:?} at {aim:?}, which must be refused ({expected}),")
         }
         None => outcome.kind.name().to_owned(),
@@ -227,9 +239,9 @@ pub(crate) fn check_refusals(view: &RunView, findings: &mut Findings) {
             OperationError::PermissionDenied,
             OperationError::NoSuchRegion,
         ] {
-            let reaches_owner = |(_, aim, expected): &&(Attempt, Aim, OperationError)| {
+            let reaches_owner = |access: &&ForbiddenAccess| {
                 // If offset and length overflow, the caller's own endpoint may detect it first.
-                *expected == error && *aim != Aim::AddressOverflow
+                access.expected == error && access.aim != Aim::AddressOverflow
             };
             let attempted = AT_PEERS.iter().filter(reaches_owner).count() as u64;
             let least = attempted * u64::from(rounds);

@@ -17,7 +17,7 @@ pub(crate) use ordered::Ordered;
 pub(crate) use read::Reads;
 pub(crate) use write::Writes;
 
-use rackloom_protocol::{JobMemory, RegionId};
+use rackloom_protocol::{JobMemory, LocalRange};
 
 use super::fill;
 use super::findings::Findings;
@@ -38,8 +38,8 @@ pub(crate) struct Poll<'a> {
 
 impl Poll<'_> {
     /// Writes a pattern, from `index` on, into a range of the rank's own memory.
-    pub(crate) fn fill(&mut self, region: RegionId, range: (u64, u64), pattern: Pattern, index: u64) {
-        fill::fill(self.memory, self.findings, region, range, (pattern, index));
+    pub(crate) fn fill(&mut self, range: LocalRange, pattern: Pattern, index: u64) {
+        fill::fill(self.memory, self.findings, range, pattern, index);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use rackloom_protocol::{Completion, Condition, NodeId, RemoteAddress, Signal, SignalKind};
+use rackloom_protocol::{Completion, Condition, LocalRange, NodeId, RemoteAddress, Signal, SignalKind};
 
 use super::super::case::CaseKind;
 use super::super::findings::{Expected, read_word};
@@ -221,10 +221,11 @@ fn check_data(poll: &mut Poll<'_>, writer: u16, number: u16, flag: u64) {
     let expected = view.flag_value(writer, view.rank, number);
     let location = || format!("at the sight of its flag: {}", view.describe(writer, &case));
     let flag_offset = view.layout.flag_offset(distance, number);
-    poll.findings.check_word((CONTROL, flag_offset), (flag, expected), location);
-    let range = (view.layout.slot_offset(distance, number), case.bytes);
+    poll.findings.check_word(CONTROL, flag_offset, flag, expected, location);
+    let offset = view.layout.slot_offset(distance, number);
+    let range = LocalRange { region: DATA, offset, length: case.bytes };
     let pattern = view.slot_pattern(writer, view.rank, number);
     let is_fenced = case.kind.is_fenced();
     let expected = if is_fenced { Expected::Fenced(pattern, 0) } else { Expected::Exactly(pattern, 0) };
-    poll.findings.check(poll.memory, DATA, range, expected, location);
+    poll.findings.check(poll.memory, range, expected, location);
 }

@@ -35,8 +35,8 @@ impl Phase for Reads {
             };
             let case = reads(peer)[item as usize];
             let Some(lane) = poll.lanes.acquire(case.bytes, case.misalignment * 5 % 8) else { break };
-            let (start, bytes) = lane.guarded();
-            poll.fill(LANES, (start, bytes), view.lane_pattern(), start);
+            let guarded = lane.guarded();
+            poll.fill(guarded, view.lane_pattern(), guarded.offset);
             let offset = view.read_offset(peer, item as u16, case.bytes, case.misalignment);
             let target = view.address(peer, READABLE, offset);
             let into = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
@@ -61,10 +61,11 @@ impl Phase for Reads {
             )
         };
         let expected = Expected::Exactly(view.readable_pattern(peer), offset);
-        poll.findings.check(poll.memory, LANES, (lane.offset(), case.bytes), expected, location);
+        let read = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
+        poll.findings.check(poll.memory, read, expected, location);
         for guard in [lane.guard_before(), lane.guard_behind()] {
-            let expected = Expected::Exactly(view.lane_pattern(), guard.0);
-            poll.findings.check(poll.memory, LANES, guard, expected, || format!("beside {}", location()));
+            let expected = Expected::Exactly(view.lane_pattern(), guard.offset);
+            poll.findings.check(poll.memory, guard, expected, || format!("beside {}", location()));
         }
         poll.lanes.release(lane);
     }

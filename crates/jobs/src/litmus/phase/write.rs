@@ -44,8 +44,8 @@ pub(super) fn transfer(poll: &mut Poll<'_>, peer: u16, item: u32) -> Option<(Bod
     }
     // Source and target are misaligned differently.
     let lane = poll.lanes.acquire(case.bytes, case.misalignment * 3 % 8)?;
-    poll.fill(LANES, (lane.offset(), case.bytes), pattern, 0);
     let source = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
+    poll.fill(source, pattern, 0);
     Some((Body::Put { target, source, signal: None }, Some(lane)))
 }
 

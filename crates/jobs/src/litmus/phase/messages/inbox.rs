@@ -102,11 +102,11 @@ impl Inbox {
             let item = ANY + number as u32;
             let slot = view.layout.mail_any_offset(number as u64);
             let any = Want { source: None, tag: tag(view, Kind::Any, 0), ignore: 0 };
-            post(poll, (view.rank, item), any, (slot, ANY_BYTES));
+            post(poll, view.rank, item, any, mail(slot, ANY_BYTES));
         }
         let slot = view.layout.mail_any_offset(view.peers.len() as u64);
         let never = Want { source: view.peers.first().copied(), tag: tag(view, Kind::Never, 0), ignore: 0 };
-        post(poll, (view.rank, NEVER), never, (slot, ANY_BYTES));
+        post(poll, view.rank, NEVER, never, mail(slot, ANY_BYTES));
     }
 
     fn post(&mut self, poll: &mut Poll<'_>, source: u16) {
@@ -115,7 +115,7 @@ impl Inbox {
         if self.script.is_none() {
             let script = Script::new(view, is_nearest);
             let go = Want { source: Some(source), tag: script.messages[script.go].tag, ignore: 0 };
-            post(poll, (source, script.go as u32), go, (view.layout.mail_offset(0), 0));
+            post(poll, source, script.go as u32, go, mail(view.layout.mail_offset(0), 0));
             self.script = Some(script);
         }
         let Some(script) = self.script.as_ref().filter(|_| self.has_begun) else { return };
@@ -129,7 +129,7 @@ impl Inbox {
             self.posted.push(Posted { index: wanted.index, slot, capacity });
             self.next += 1;
             let want = Want { source: Some(source), tag: message.tag, ignore: wanted.ignore };
-            post(poll, (source, wanted.index as u32), want, (slot, capacity));
+            post(poll, source, wanted.index as u32, want, mail(slot, capacity));
         }
     }
 
@@ -155,7 +155,7 @@ impl Inbox {
         let slot = view.layout.mail_any_offset(number.into());
         let bytes = ANY_BYTES.min(view.layout.message_bytes_max());
         let expected = tag(view, Kind::Any, 0);
-        check(poll, outcome, (source, 0), (expected, bytes), (slot, ANY_BYTES));
+        check(poll, outcome, source, 0, expected, bytes, mail(slot, ANY_BYTES));
     }
 
     fn received_wanted(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, source: u16, index: usize) {
@@ -163,10 +163,11 @@ impl Inbox {
         let message = script.messages[index];
         if index == script.go {
             self.has_begun = true;
-            check(poll, outcome, (source, index), (message.tag, 0), (poll.view.layout.mail_offset(0), 0));
+            let slot = mail(poll.view.layout.mail_offset(0), 0);
+            check(poll, outcome, source, index, message.tag, 0, slot);
         } else if let Some(at) = self.posted.iter().position(|posted| posted.index == index) {
             let Posted { slot, capacity, .. } = self.posted.swap_remove(at);
-            check(poll, outcome, (source, index), (message.tag, message.bytes), (slot, capacity));
+            check(poll, outcome, source, index, message.tag, message.bytes, mail(slot, capacity));
         }
     }
 
@@ -185,13 +186,17 @@ struct Want {
     ignore: u64,
 }
 
+/// Returns a range of the memory for messages.
+const fn mail(offset: u64, length: u64) -> LocalRange {
+    LocalRange { region: MAIL, offset, length }
+}
+
 /// Posts a receive into a slot. The slot is filled with a pattern first, so that missing bytes are detected.
-fn post(poll: &mut Poll<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
-    let range = (slot - GUARD_BYTES, capacity + 2 * GUARD_BYTES);
-    poll.fill(MAIL, range, poll.view.lane_pattern(), range.0);
-    let into = LocalRange { region: MAIL, offset: slot, length: capacity };
+fn post(poll: &mut Poll<'_>, peer: u16, item: u32, want: Want, slot: LocalRange) {
+    let guarded = mail(slot.offset - GUARD_BYTES, slot.length + 2 * GUARD_BYTES);
+    poll.fill(guarded, poll.view.lane_pattern(), guarded.offset);
     let Want { source, tag, ignore } = want;
-    let body = Body::Receive { source: source.map(NodeId), tag, ignore, into };
+    let body = Body::Receive { source: source.map(NodeId), tag, ignore, into: slot };
     let request_tag = Tag::Phase { peer, item };
     poll.issuer.submit_urgent(match item {
         NEVER => Request::forbidden(request_tag, body, OperationError::Cancelled),
@@ -203,9 +208,11 @@ fn post(poll: &mut Poll<'_>, (peer, item): (u16, u32), want: Want, (slot, capaci
 fn check(
     poll: &mut Poll<'_>,
     outcome: &Outcome,
-    (source, index): (u16, usize),
-    (tag, bytes): (u64, u64),
-    (slot, capacity): (u64, u64),
+    source: u16,
+    index: usize,
+    tag: u64,
+    bytes: u64,
+    slot: LocalRange,
 ) {
     let view = poll.view;
     let words = || location(view, source, &format!("{index} of {bytes} bytes"));
@@ -216,11 +223,11 @@ fn check(
     }
     let offset = source_offset(view, source, view.rank, index, bytes);
     let expected = Expected::Exactly(view.readable_pattern(source), offset);
-    poll.findings.check(poll.memory, MAIL, (slot, bytes), expected, words);
-    let behind = slot + bytes;
-    for (start, end) in [(slot - GUARD_BYTES, slot), (behind, slot + capacity + GUARD_BYTES)] {
-        let expected = Expected::Exactly(view.lane_pattern(), start);
-        poll.findings
-            .check(poll.memory, MAIL, (start, end - start), expected, || format!("beside {}", words()));
+    poll.findings.check(poll.memory, LocalRange { length: bytes, ..slot }, expected, words);
+    let before = mail(slot.offset - GUARD_BYTES, GUARD_BYTES);
+    let behind = mail(slot.offset + bytes, slot.length + GUARD_BYTES - bytes);
+    for guard in [before, behind] {
+        let expected = Expected::Exactly(view.lane_pattern(), guard.offset);
+        poll.findings.check(poll.memory, guard, expected, || format!("beside {}", words()));
     }
 }

@@ -11,7 +11,7 @@ mod script;
 use rackloom_protocol::{LocalRange, NodeId};
 
 use self::inbox::Inbox;
-use self::script::{Script, source_offset};
+use self::script::{Message, Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::run_view::RunView;
 use super::{Phase, Poll};
@@ -29,7 +29,8 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    fn send(poll: &mut Poll<'_>, peer: u16, index: usize, (tag, bytes): (u64, u64)) {
+    fn send(poll: &mut Poll<'_>, peer: u16, index: usize, message: &Message) {
+        let &Message { tag, bytes, .. } = message;
         let offset = source_offset(poll.view, poll.view.rank, peer, index, bytes);
         let source = LocalRange { region: READABLE, offset, length: bytes };
         let body = Body::Send { target: NodeId(peer), tag, source };
@@ -50,7 +51,7 @@ impl Phase for Messages {
                 if !poll.issuer.has_space() {
                     return false;
                 }
-                Self::send(poll, peer, self.next, (message.tag, message.bytes));
+                Self::send(poll, peer, self.next, message);
                 self.next += 1;
             }
             (self.outgoing, self.next) = (None, 0);
