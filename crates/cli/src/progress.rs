@@ -58,7 +58,7 @@ impl Bar {
             let mut wait = DELAY;
             let mut bar = None;
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                show(bar.get_or_insert_with(|| new_bar(&job)), shared.get(), (&job, nodes));
+                show(bar.get_or_insert_with(|| new_bar(&job)), shared.get(), &job, nodes);
                 wait = REDRAW;
             }
             if let Some(bar) = bar {
@@ -94,7 +94,7 @@ fn new_bar(job: &str) -> ProgressBar {
     bar.with_prefix(job.to_owned()).with_elapsed(DELAY)
 }
 
-fn show(bar: &ProgressBar, progress: RunProgress, (job, nodes): (&str, usize)) {
+fn show(bar: &ProgressBar, progress: RunProgress, job: &str, nodes: usize) {
     let nodes_finished = format!("{} of {nodes} nodes finished", progress.finished);
     let (position, length, message) = match progress.portion {
         Some(Portion { done, total }) => {

@@ -31,7 +31,8 @@ impl SimulatedLinks {
     fn write_unused(
         &self,
         now: Instant,
-        (edge, direction): (u16, Direction),
+        edge: u16,
+        direction: Direction,
         frame: &[u8],
         reason: impl FnOnce(&str) -> String,
     ) {
@@ -51,10 +52,10 @@ impl FrameObserver for SimulatedLinks {
     }
 
     fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason) {
-        self.write_unused(now, (edge, direction), frame, |end| comment::refused(end, reason));
+        self.write_unused(now, edge, direction, frame, |end| comment::refused(end, reason));
     }
 
     fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: &str) {
-        self.write_unused(now, (edge, direction), frame, |_| comment::lost(reason));
+        self.write_unused(now, edge, direction, frame, |_| comment::lost(reason));
     }
 }

@@ -222,7 +222,7 @@ impl Run {
                 }
                 Some(Action::Work(_)) if budget == 0 => return Ok(RunState::Again),
                 Some(Action::Work(piece)) => {
-                    let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
+                    let moved = work(around, program, piece, &mut self.worked, blocks, budget)?;
                     budget = budget.saturating_sub(moved);
                     let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
                     assert!(self.worked <= target_bytes, "more work is done than there is");
@@ -244,12 +244,14 @@ impl Run {
 /// Continues a piece of work of which `worked` bytes are done, for about `budget` bytes. Returns how many were read.
 fn work<S: Surroundings>(
     around: &mut S,
-    (program, piece): (&Program, Local),
+    program: &Program,
+    piece: Local,
     worked: &mut usize,
-    (blocks, budget): (&mut Blocks, usize),
+    blocks: &mut Blocks,
+    budget: usize,
 ) -> Result<usize, S::Fault> {
     let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
-    if *worked == 0 && combine(around, (program, piece), blocks)? {
+    if *worked == 0 && combine(around, program, piece, blocks)? {
         *worked = target_bytes;
         return Ok(0);
     }
@@ -260,7 +262,7 @@ fn work<S: Surroundings>(
     let mut moved = 0;
     while *worked < target_bytes && moved < budget {
         let length = (target_bytes - *worked).min(block_bytes);
-        work_block(around, (program, piece), *worked..*worked + length, blocks)?;
+        work_block(around, program, piece, *worked..*worked + length, blocks)?;
         *worked += length;
         moved += length * operands;
     }
@@ -270,7 +272,8 @@ fn work<S: Surroundings>(
 /// Lets memory do a whole piece of work, if it supports that.
 fn combine<S: Surroundings>(
     around: &mut S,
-    (program, piece): (&Program, Local),
+    program: &Program,
+    piece: Local,
     blocks: &Blocks,
 ) -> Result<bool, S::Fault> {
     let how = Some((blocks.operation, blocks.element));
@@ -315,7 +318,8 @@ fn combine<S: Surroundings>(
 /// Does a part of a piece of work, counted in bytes from the beginning of its target.
 fn work_block<S: Surroundings>(
     around: &mut S,
-    (program, piece): (&Program, Local),
+    program: &Program,
+    piece: Local,
     part: Range<usize>,
     blocks: &mut Blocks,
 ) -> Result<(), S::Fault> {

@@ -307,6 +307,17 @@ pub struct Measurements {
     direct: BTreeMap<OperationKind, KindMeasurement>,
 }
 
+/// Measurements of a kind of operation on one path.
+#[derive(Clone, Copy, Debug)]
+pub struct KindOnPath<'m> {
+    /// Kind of the operations.
+    pub kind: OperationKind,
+    /// Path of operations that reach another node's memory.
+    pub path: Option<OperationPath>,
+    /// Measurements.
+    pub measured: &'m KindMeasurement,
+}
+
 impl Measurements {
     fn of(&mut self, kind: OperationKind, path: OperationPath) -> &mut KindMeasurement {
         let kinds = match path {
@@ -388,13 +399,12 @@ impl Measurements {
     }
 
     /// Returns all kinds that occurred, in report order, with the path of those that reach another node's memory.
-    pub fn iter(&self) -> impl Iterator<Item = (OperationKind, Option<OperationPath>, &KindMeasurement)> {
+    pub fn iter(&self) -> impl Iterator<Item = KindOnPath<'_>> {
         OperationKind::ALL.into_iter().flat_map(|kind| {
-            let framed = self
-                .kinds
-                .get(&kind)
-                .map(|measured| (kind, kind.reaches_another().then_some(OperationPath::Frames), measured));
-            let direct = self.direct.get(&kind).map(|measured| (kind, Some(OperationPath::Direct), measured));
+            let frames = kind.reaches_another().then_some(OperationPath::Frames);
+            let on = |path| move |measured| KindOnPath { kind, path, measured };
+            let framed = self.kinds.get(&kind).map(on(frames));
+            let direct = self.direct.get(&kind).map(on(Some(OperationPath::Direct)));
             framed.into_iter().chain(direct)
         })
     }
@@ -477,7 +487,7 @@ mod tests {
         assert_eq!((direct.count, direct.bytes, direct.busy_ns, direct.error_count()), (3, 2000, 500, 1));
         assert_eq!(direct.goodput_bytes_per_s(), 4_000_000_000);
         assert_eq!((direct.latency.max_ns(), merged.get(kind).unwrap().latency.max_ns()), (350, 9_000));
-        let paths: Vec<_> = merged.iter().map(|(_, path, _)| path).collect();
+        let paths: Vec<_> = merged.iter().map(|one| one.path).collect();
         assert_eq!(paths, [Some(OperationPath::Frames), Some(OperationPath::Direct)]);
     }
 

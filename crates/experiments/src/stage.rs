@@ -24,6 +24,13 @@ pub(crate) fn plan(text: &str) -> Result<Plan, String> {
     Plan::parse(text, "experiment").map_err(|error| error.to_string())
 }
 
+/// One direction of a link, with its counters.
+pub(crate) struct LinkDirection<'s> {
+    pub(crate) link: &'s str,
+    pub(crate) direction: Direction,
+    pub(crate) statistics: &'s LinkStatistics,
+}
+
 impl Stage {
     /// Creates a rack at time 0; node `n` carries `flows[n]`, nodes beyond the list carry none.
     pub(crate) fn new(text: &str, seed: u64, flows: Vec<Vec<Flow>>) -> Result<Self, String> {
@@ -100,11 +107,12 @@ impl Stage {
         edge.map(|edge| edge as u16).ok_or_else(|| format!("the rack has no link {link}"))
     }
 
-    /// Returns the counters of every direction of every link, with its name.
-    pub(crate) fn directions(&self) -> impl Iterator<Item = (&str, Direction, &LinkStatistics)> {
+    /// Returns every direction of every link.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = LinkDirection<'_>> {
         self.plan.links.iter().enumerate().flat_map(|(edge, link)| {
             [Direction::Forward, Direction::Backward].map(|direction| {
-                (link.name.as_str(), direction, self.simulation.link_statistics(edge as u16, direction))
+                let statistics = self.simulation.link_statistics(edge as u16, direction);
+                LinkDirection { link: &link.name, direction, statistics }
             })
         })
     }

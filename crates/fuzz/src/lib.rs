@@ -118,6 +118,16 @@ struct Session<'s, C> {
     inputs: u64,
 }
 
+/// Drawn input: a mutation of two known ones.
+#[derive(Clone, Debug)]
+struct DrawnInput {
+    /// Number of an input, modulo the number of known ones.
+    base: usize,
+    /// Number of the input from which parts are taken.
+    other: usize,
+    mutations: Vec<Mutation>,
+}
+
 impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
     fn begin(target: &'s Target, check: &'s C) -> Self {
         let seed = number("RACKLOOM_FUZZ_SEED", 1);
@@ -142,7 +152,9 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
                 self.fail(&seed, &reason);
             }
         }
-        let strategy = (any::<usize>(), any::<usize>(), prop::collection::vec(mutation(), 1..=MUTATIONS_MAX));
+        let mutations = prop::collection::vec(mutation(), 1..=MUTATIONS_MAX);
+        let strategy = (any::<usize>(), any::<usize>(), mutations)
+            .prop_map(|(base, other, mutations)| DrawnInput { base, other, mutations });
         while Instant::now() < end {
             let mut tree = strategy.new_tree(&mut self.runner).expect("every input can be made");
             let input = self.input(&tree.current());
@@ -161,7 +173,8 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
         let _ = std::fs::remove_file(self.folder.join(format!("{name}.current")));
     }
 
-    fn input(&self, (base, other, mutations): &(usize, usize, Vec<Mutation>)) -> Vec<u8> {
+    fn input(&self, drawn: &DrawnInput) -> Vec<u8> {
+        let DrawnInput { base, other, mutations } = drawn;
         let (base, other) = (&self.pool[base % self.pool.len()], &self.pool[other % self.pool.len()]);
         mutated(base, other, mutations, self.target.tokens, self.target.input_bytes_max)
     }
@@ -181,7 +194,7 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
     /// Returns the smallest input that was found to fail, and the reason.
     fn shrink(
         &mut self,
-        tree: &mut impl ValueTree<Value = (usize, usize, Vec<Mutation>)>,
+        tree: &mut impl ValueTree<Value = DrawnInput>,
         mut input: Vec<u8>,
         mut reason: String,
     ) -> (Vec<u8>, String) {

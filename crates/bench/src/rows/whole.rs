@@ -30,10 +30,17 @@ pub(crate) enum Whole {
     RunMany,
 }
 
+/// Parts of a command line: the command, the shape of its rack, and its job.
+struct CommandParts {
+    command: &'static str,
+    shape: &'static str,
+    job: &'static str,
+}
+
 impl Whole {
-    /// Returns the command, the shape of its rack, and its job. Repetitions are added to collectives.
-    const fn parts(self) -> (&'static str, &'static str, &'static str) {
-        match self {
+    /// Returns the parts of the command line. Repetitions are added to collectives.
+    const fn parts(self) -> CommandParts {
+        let (command, shape, job) = match self {
             Self::SimulateRing => ("sim", "ring: {nodes: 8}", "--job litmus"),
             Self::SimulateStar => {
                 ("sim", "star: {nodes: 64}", "--collective all-reduce --algorithm ring --bytes 64KiB")
@@ -42,11 +49,12 @@ impl Whole {
             Self::RunMany => {
                 ("run", "ring: {nodes: 16}", "--collective all-reduce --algorithm ring --bytes 1MiB")
             }
-        }
+        };
+        CommandParts { command, shape, job }
     }
 
     fn take(self, bench: &Bench) -> Result<CommandTake, MeasureError> {
-        let (command, shape, job) = self.parts();
+        let CommandParts { command, shape, job } = self.parts();
         let file = rack_file(
             bench,
             &format!("whole-{}", self as usize),

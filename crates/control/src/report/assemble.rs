@@ -18,7 +18,7 @@ use super::memory::MemoryReport;
 use super::meta::Meta;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
-use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
+use crate::measure::{KindOnPath, Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 use crate::zero::is_zero;
 
@@ -371,10 +371,7 @@ impl Report {
             wire_bytes: None,
             job: context.job.clone(),
             nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
-            operations: measurements
-                .iter()
-                .map(|(kind, path, measured)| operation_report(kind, path, measured))
-                .collect(),
+            operations: measurements.iter().map(operation_report).collect(),
             links: link_reports(&context, &by_name),
             events,
             events_omitted,
@@ -468,11 +465,8 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", first.join(", "))
 }
 
-fn operation_report(
-    kind: OperationKind,
-    path: Option<OperationPath>,
-    measured: &KindMeasurement,
-) -> OperationReport {
+fn operation_report(measurement: KindOnPath<'_>) -> OperationReport {
+    let KindOnPath { kind, path, measured } = measurement;
     let latency = &measured.latency;
     OperationReport {
         kind,

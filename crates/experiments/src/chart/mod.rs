@@ -59,13 +59,13 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
         let line = line(&rows, closed_form);
         if experiment.axes.names.is_some() {
             // Kinds have no values between them.
-            line.iter().for_each(|point| draw(&mut svg, colour, &[*point], (&x, &y)));
+            line.iter().for_each(|point| draw(&mut svg, colour, &[*point], &x, &y));
         } else {
-            draw(&mut svg, colour, &line, (&x, &y));
+            draw(&mut svg, colour, &line, &x, &y);
         }
         // Where points of several series coincide, the earlier ones remain visible around the later.
         let later = series.len() - 1 - number;
-        points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, (&x, &y));
+        points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, &x, &y);
         legend_height = legend(&mut svg, legend_height, colour, name);
     }
     svg.text(RIGHT + 18.0, BOTTOM, "start", r##" fill="#444444""##, "line: closed form");
@@ -113,7 +113,7 @@ fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f6
     }
 }
 
-fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scale)) {
+fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], x: &Scale, y: &Scale) {
     let coordinates = line.iter().filter_map(|(at, value)| Some((x.coordinate(*at)?, y.coordinate(*value)?)));
     let mut coordinates: Vec<(f64, f64)> = coordinates.collect();
     if let [(at, height)] = coordinates[..] {
@@ -125,7 +125,7 @@ fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scal
     svg.line(&format!(r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
 }
 
-fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], (x, y): (&Scale, &Scale)) {
+fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], x: &Scale, y: &Scale) {
     for row in rows {
         let Some(measured) = row.measured else { continue };
         let (Some(at), Some(height)) = (x.coordinate(row.x), y.coordinate(measured)) else { continue };

@@ -104,13 +104,20 @@ fn host() -> HostReport {
 /// Formats a time, in seconds since 1970, as RFC 3339 in UTC.
 fn rfc_3339(seconds: u64) -> String {
     let (days, of_day) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
-    let (year, month, day) = civil(days);
+    let Date { year, month, day } = civil(days);
     let (hours, minutes, seconds) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
 }
 
-/// Returns year, month and day of the Gregorian calendar, from days since 1970.
-fn civil(mut days: u64) -> (u64, usize, u64) {
+/// Date of the Gregorian calendar. The first month and the first day are 1.
+struct Date {
+    year: u64,
+    month: usize,
+    day: u64,
+}
+
+/// Returns the date from days since 1970.
+fn civil(mut days: u64) -> Date {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;
@@ -128,7 +135,7 @@ fn civil(mut days: u64) -> (u64, usize, u64) {
         days -= lengths[month];
         month += 1;
     }
-    (year, month + 1, days + 1)
+    Date { year, month: month + 1, day: days + 1 }
 }
 
 #[cfg(test)]

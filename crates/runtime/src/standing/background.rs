@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-use super::clients::{self, ClientChannels, ClientRequest, Reply};
+use super::clients::{self, ClientRequest, Reply, SocketEnds};
 use super::state;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{Claim, RunDirectory};
@@ -129,7 +129,7 @@ impl BackgroundSupervisor {
         launcher: &mut Channel,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
-        let (channels, mut requests, open) = ClientChannels::new();
+        let SocketEnds { channels, mut requests, open } = SocketEnds::new();
         let events = channels.events.clone();
         let clients = tokio::spawn(clients::serve_clients(listener, channels));
         let mut alarms = Alarms::set()?;

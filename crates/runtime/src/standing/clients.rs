@@ -66,12 +66,22 @@ pub(super) struct ClientChannels {
     closed: watch::Receiver<()>,
 }
 
-impl ClientChannels {
-    /// Returns the clients' end, the supervisor's end, and a handle that closes the socket when it is dropped.
-    pub(super) fn new() -> (Self, mpsc::Receiver<ClientRequest>, watch::Sender<()>) {
-        let (requests, received) = mpsc::channel(CLIENTS_MAX);
+/// Ends of the channels between clients and supervisor.
+pub(super) struct SocketEnds {
+    /// End of the clients.
+    pub(super) channels: ClientChannels,
+    /// Requests of the clients, for the supervisor.
+    pub(super) requests: mpsc::Receiver<ClientRequest>,
+    /// Closes the socket when it is dropped.
+    pub(super) open: watch::Sender<()>,
+}
+
+impl SocketEnds {
+    pub(super) fn new() -> Self {
+        let (to_supervisor, requests) = mpsc::channel(CLIENTS_MAX);
         let (open, closed) = watch::channel(());
-        (Self { requests, events: broadcast::channel(EVENTS_WAITING_MAX).0, closed }, received, open)
+        let events = broadcast::channel(EVENTS_WAITING_MAX).0;
+        Self { channels: ClientChannels { requests: to_supervisor, events, closed }, requests, open }
     }
 }
 

@@ -23,14 +23,16 @@ pub(super) fn of_rack(plan: &Plan, here: &Here, answers: &Answers<'_>) -> Vec<Li
         let (a, b) = (link.edge.a, link.edge.b);
         [(edge, link, a, b), (edge, link, b, a)]
     });
-    directions.map(|(edge, link, from, to)| direction(plan, answers, (edge, link), (from, to))).collect()
+    directions.map(|(edge, link, from, to)| direction(plan, answers, edge, link, from, to)).collect()
 }
 
 fn direction(
     plan: &Plan,
     answers: &Answers<'_>,
-    (edge, link): (u16, &LinkPlan),
-    (from, to): (NodeId, NodeId),
+    edge: u16,
+    link: &LinkPlan,
+    from: NodeId,
+    to: NodeId,
 ) -> LinkStatus {
     let end = |node: NodeId| {
         let answer = (*answers.get(node.index())?)?;

@@ -129,10 +129,10 @@ fn measure(queues: &str, ports: u64, seed: u64, slots: u64) -> Result<Measured, 
         let until = began + slot * SLOT_NS;
         stage.simulation.step_until(until).map_err(|stalled| stalled.to_string())?;
         let receivers: Vec<String> = (ports..2 * ports).map(|node| format!("n{node}--s0")).collect();
-        let to_receivers = stage.directions().filter(|(link, direction, _)| {
-            *direction == Direction::Backward && receivers.iter().any(|receiver| receiver == link)
+        let to_receivers = stage.directions().filter(|one| {
+            one.direction == Direction::Backward && receivers.iter().any(|receiver| receiver == one.link)
         });
-        Ok::<u64, String>(to_receivers.map(|(_, _, statistics)| statistics.data_frames_sent).sum())
+        Ok::<u64, String>(to_receivers.map(|one| one.statistics.data_frames_sent).sum())
     };
     let before = passed_by(WARM_SLOTS)?;
     let frames = passed_by(slots)? - before;

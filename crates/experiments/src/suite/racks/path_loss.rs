@@ -171,7 +171,7 @@ fn mesh_cut(seed: u64, policy: &str) -> Result<Measured, String> {
             stage.simulation.schedule(Instant::ZERO, Action::Cut { edge: 0, direction: None });
         }
         stage.run()?;
-        Ok(stage.directions().map(|(_, _, wire)| wire.data_accounted_bytes).max().unwrap_or(0))
+        Ok(stage.directions().map(|one| one.statistics.data_accounted_bytes).max().unwrap_or(0))
     };
     Ok((busiest(true)? as f64 / busiest(false)? as f64).into())
 }

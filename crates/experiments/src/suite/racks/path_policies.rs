@@ -11,7 +11,7 @@ use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
-use crate::stage::Stage;
+use crate::stage::{LinkDirection, Stage};
 use crate::theory::balance::{fullest_over_mean, paths_in_use, random_paths_in_use_min};
 use crate::theory::wire::{SUE, serialisation_ns};
 use crate::traffic::{Flow, Kind};
@@ -143,7 +143,7 @@ fn many_flows(seed: u64, policy: &str, planes: u64) -> Result<Measured, String> 
     let mut stage = Stage::new(&star(NODES, planes, policy), seed, (0..NODES).map(flows).collect())?;
     stage.run()?;
     let mut by_node = BTreeMap::<&str, Vec<u64>>::new();
-    for (link, direction, wire) in stage.directions() {
+    for LinkDirection { link, direction, statistics: wire } in stage.directions() {
         if direction == Direction::Forward
             && let Some((node, _)) = link.split_once("--")
         {
