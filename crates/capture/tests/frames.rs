@@ -2,7 +2,7 @@
 
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, describe};
-use rackloom_protocol::wire::frame::{HopCheck, PiggybackAck};
+use rackloom_protocol::wire::frame::{HopCheck, StreamAck};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_CHECK, OPERATIONS};
 use rackloom_protocol::wire::packed::Operation;
 use rackloom_protocol::wire::{FabricHeader, FrameKind, LinkHeader, seal_end_to_end};
@@ -24,7 +24,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         entropy: 77,
         ack_now: true,
         again: false,
-        ack: Some(PiggybackAck { class: Class::Reply, psn: 5, operation: 6 }),
+        ack: Some(StreamAck { class: Class::Reply, psn: 5, operation: 6 }),
         source_incarnation: 8,
         destination_incarnation: 9,
         psn: 10,

@@ -19,7 +19,7 @@ use rackloom_runtime::outcome::progress::RunProgress;
 use rackloom_runtime::outcome::{expectations, meta};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
-use rackloom_simulator::{FaultTransition, LinkStatistics, Simulation, Stalled};
+use rackloom_simulator::{FaultTransition, LinkStatistics, RecordedEvent, Simulation, Stalled};
 
 use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
@@ -201,7 +201,7 @@ fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobRe
 fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
     let line = |one: &FaultTransition| {
         let member = &plan.members[one.member.index()].name;
-        EventRecord::of_fault(one.at, member, (one.event, one.time), &script.events[one.event], one.begins)
+        EventRecord::of_fault(one.at, member, one.event, one.time, &script.events[one.event], one.begins)
     };
     simulation.fault_transitions().iter().map(line).collect()
 }
@@ -213,7 +213,7 @@ fn failures(stalled: &Stalled) -> Vec<String> {
 fn event_logs(plan: &Plan, simulation: &Simulation) -> Vec<EventLog> {
     let names: Vec<_> = plan.members.iter().map(|member| member.name.clone()).collect();
     let mut logs = vec![EventLog::default(); names.len()];
-    for (at, node, event) in simulation.events() {
+    for RecordedEvent { at, node, event } in simulation.events() {
         logs[node.index()].push_event(*at, *node, event, &names);
     }
     for (edge, link) in plan.links.iter().enumerate() {
@@ -242,7 +242,8 @@ fn injected(statistics: &LinkStatistics) -> InjectedFaults {
 fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortReport> {
     let ports = plan.graph().ports(node).into_iter().enumerate();
     ports
-        .map(|(port, (edge, ..))| {
+        .map(|(port, end)| {
+            let edge = end.edge;
             let link = &plan.links[usize::from(edge)];
             let direction = if link.edge.a == node { Direction::Forward } else { Direction::Backward };
             let injected = injected(simulation.link_statistics(edge, direction)).by_name();

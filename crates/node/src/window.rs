@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
+use rackloom_protocol::{Atomic, MemoryFault, SignalKind, Width};
 
 use crate::fetch::fetch;
 use crate::mapping::Mapping;
@@ -137,12 +137,7 @@ impl<'a> Window<'a> {
     /// Updates a signal's word after all earlier writes.
     pub(crate) fn signal(self, offset: u64, kind: SignalKind, value: u64) -> Result<(), MemoryFault> {
         self.range(offset, 8)?;
-        let atomic_kind = match kind {
-            SignalKind::Set => AtomicKind::Set,
-            SignalKind::Add => AtomicKind::FetchAdd,
-        };
-        let atomic = Atomic { kind: atomic_kind, width: Width::Eight, operand: value, compare: 0 };
-        self.atomic(offset, &atomic).map(|_| ())
+        self.atomic(offset, &kind.atomic(value)).map(|_| ())
     }
 
     /// Carries out an atomic operation and returns the old value. [`Atomic::apply`] defines the operation, here as in the simulator.

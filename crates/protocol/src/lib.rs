@@ -44,7 +44,7 @@ pub use contract::{
     KeptFrames, LeavingPayload, Member, Memory, Number, PayloadPath, PinnedFrames, PollSteps, Shortcuts,
     TimeoutExtensions, Wires, Write, drain,
 };
-pub use endpoint::{Departure, Endpoint};
+pub use endpoint::{Departure, Endpoint, ListedStore};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
@@ -60,7 +60,7 @@ pub use operation::{
     SignalKind, Width,
 };
 pub use route::channels::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Rise};
-pub use route::graph::{Edge, Graph, MemberRole};
+pub use route::graph::{Edge, Graph, GraphPort, MemberRole};
 pub use switch::Switch;
 pub use time::Instant;
 pub use transmit::Following;

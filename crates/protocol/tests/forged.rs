@@ -48,7 +48,7 @@ fn sealed(mut frame: Vec<u8>, kind: u8) -> Vec<u8> {
 
 /// Delivers a report from node 0 to node 1 that no link of a member carries data.
 fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, incarnation: Incarnation, number: u32) {
-    let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|(edge, ..)| (edge, None)).collect();
+    let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|port| (port.edge, None)).collect();
     let report = LinkReport { origin: NodeId(origin), incarnation, number, edges, is_departure: false };
     let mut frame = heartbeat[..layout::FABRIC].to_vec();
     frame.resize(layout::FABRIC + report.encoded_bytes(), 0);
@@ -80,7 +80,7 @@ fn give_hello(
 
 fn port_towards(fabric: &Fabric, node: u16, neighbour: u16) -> u16 {
     let ports = fabric.graph.ports(NodeId(node));
-    ports.iter().position(|(_, other, _)| *other == NodeId(neighbour)).expect("a neighbour") as u16
+    ports.iter().position(|port| port.neighbour == NodeId(neighbour)).expect("a neighbour") as u16
 }
 
 fn implausible(fabric: &mut Fabric) -> u64 {

@@ -29,8 +29,11 @@ impl Random {
     }
 }
 
+/// Name, destination and bytes of a store.
+type SomeStore = (OperationId, RemoteAddress, Vec<u8>);
+
 /// Returns stores to node 1, to a missing node, or to the sender itself; mostly valid ones.
-fn some_stores(random: &mut Random, first: u64) -> (u16, Vec<(OperationId, RemoteAddress, Vec<u8>)>) {
+fn some_stores(random: &mut Random, first: u64) -> (u16, Vec<SomeStore>) {
     let node = match random.roll(20) {
         0 => 0,
         1 => 9,
@@ -80,7 +83,11 @@ fn run(options: &Options, seed: u64, is_list: bool) -> Outcome {
         let now = fabric.now;
         let endpoint = fabric.endpoint(0);
         taken.push(if is_list {
-            let list = stores.iter().map(|(operation, target, data)| (*operation, target, &**data));
+            let list = stores.iter().map(|(operation, target, data)| ListedStore {
+                operation: *operation,
+                target,
+                data,
+            });
             endpoint.stores(NodeId(node), list, level)
         } else {
             let refused = stores.iter().enumerate().find_map(|(index, (operation, target, data))| {

@@ -297,7 +297,7 @@ impl Fabric {
         // Each end counts in its own order.
         let number =
             if outcome == FrameOutcome::Lost { statistics.frames_sent } else { statistics.frames_delivered };
-        self.trace.frame(now, id, (outcome, number), self.frames.traced(frame));
+        self.trace.frame(now, id, outcome, number, self.frames.traced(frame));
         if let Some(reason) = outcome.beyond_verdict() {
             self.notify_observer(frame, |observer, edge, direction, bytes| {
                 observer.lost(now, edge, direction, bytes, reason);
@@ -314,7 +314,8 @@ impl Fabric {
         self.trace.frame(
             now,
             id,
-            (FrameOutcome::Delivered, statistics.frames_delivered),
+            FrameOutcome::Delivered,
+            statistics.frames_delivered,
             self.frames.traced(frame),
         );
         self.frames.full(frame)

@@ -41,4 +41,5 @@ pub use outcome::{MemberState, Outcome, Statistics};
 pub use rack::actions::Action;
 pub use rack::{FaultTransition, Simulation, incarnation};
 pub use rackloom_plan::headers::wire_bytes;
+pub use recording::RecordedEvent;
 pub use watchdog::{StallCause, Stalled, Waiting};

@@ -7,10 +7,21 @@ use rackloom_protocol::{Event, Instant, NodeId};
 
 const EVENTS_MAX: usize = 65_536;
 
+/// Event of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// Time of the event.
+    pub at: Instant,
+    /// Member that reported it.
+    pub node: NodeId,
+    /// The event.
+    pub event: Event,
+}
+
 /// Events in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    events: Vec<(Instant, NodeId, Event)>,
+    events: Vec<RecordedEvent>,
     left_out: u64,
 }
 
@@ -20,11 +31,11 @@ impl Recording {
         if self.events.len() >= if frequent { EVENTS_MAX / 2 } else { EVENTS_MAX } {
             self.left_out += 1;
         } else {
-            self.events.push((now, node, event));
+            self.events.push(RecordedEvent { at: now, node, event });
         }
     }
 
-    pub(crate) fn events(&self) -> &[(Instant, NodeId, Event)] {
+    pub(crate) fn events(&self) -> &[RecordedEvent] {
         &self.events
     }
 
@@ -52,7 +63,10 @@ mod tests {
         }
         let lost = Event::NodeLost { node: NodeId(3) };
         recording.add(Instant::NEVER, NodeId(1), lost);
-        assert_eq!(recording.events().last(), Some(&(Instant::NEVER, NodeId(1), lost)));
+        assert_eq!(
+            recording.events().last(),
+            Some(&RecordedEvent { at: Instant::NEVER, node: NodeId(1), event: lost })
+        );
         assert_eq!(recording.events().len() as u64 + recording.left_out(), EVENTS_MAX as u64 + 1);
     }
 }

@@ -44,8 +44,9 @@ pub(crate) struct Due {
 
 impl Due {
     /// Sort key: member by member, frames port by port, each in order of insertion.
-    pub(crate) fn order(&self) -> (u16, u16, u64) {
-        (self.member.0, self.frame.map_or(u16::MAX, |(port, _)| port.0), self.number)
+    pub(crate) fn order(&self) -> [u64; 3] {
+        let port = self.frame.map_or(u16::MAX, |(port, _)| port.0);
+        [self.member.0.into(), port.into(), self.number]
     }
 }
 

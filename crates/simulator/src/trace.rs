@@ -83,12 +83,12 @@ impl Trace {
         &mut self,
         now: Instant,
         channel: ChannelId,
-        (outcome, number): (FrameOutcome, u64),
+        outcome: FrameOutcome,
+        number: u64,
         frame: Traced<'_>,
     ) {
         let length = frame.length as u32;
-        let seed =
-            folded(seed(now, outcome as u8, (channel.0, length), number), frame.body_hash ^ FACTORS[4]);
+        let seed = folded(seed(now, outcome as u8, channel.0, length, number), frame.body_hash ^ FACTORS[4]);
         self.add(xxh3_64_with_seed(frame.head, seed));
     }
 
@@ -96,7 +96,7 @@ impl Trace {
     pub(crate) fn event(&mut self, now: Instant, node: NodeId, number: u64, event: &Event) {
         self.record.0.clear();
         event.hash(&mut self.record);
-        self.add(xxh3_64_with_seed(&self.record.0, seed(now, EVENT, (u32::from(node.0), 0), number)));
+        self.add(xxh3_64_with_seed(&self.record.0, seed(now, EVENT, u32::from(node.0), 0, number)));
     }
 
     const fn add(&mut self, record: u64) {
@@ -121,8 +121,8 @@ const FACTORS: [u64; 5] = [
     0x4528_21e6_38d0_1377,
 ];
 
-/// Returns the seed of a record: kind of event, time, link or member, and number there.
-const fn seed(now: Instant, what: u8, (location, length): (u32, u32), number: u64) -> u64 {
+/// Returns the seed of a record: time, kind of event, link or member, length of the frame, and number there.
+const fn seed(now: Instant, what: u8, location: u32, length: u32, number: u64) -> u64 {
     let location = (location as u64) << 32 | length as u64;
     let when = folded(now.0 ^ FACTORS[0], number ^ FACTORS[1]);
     folded(when ^ FACTORS[2], location ^ (what as u64).rotate_right(8) ^ FACTORS[3])
@@ -161,17 +161,17 @@ mod tests {
     #[test]
     fn every_difference_changes_the_hash() {
         let base = |trace: &mut Trace| {
-            trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abc"))
+            trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, whole(b"abc"))
         };
         let variants = [
             hash(base),
-            hash(|trace| trace.frame(Instant(6), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(3), (FrameOutcome::Delivered, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Lost, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abd"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 2), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), long(1))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), long(2))),
+            hash(|trace| trace.frame(Instant(6), ChannelId(2), FrameOutcome::Delivered, 1, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(3), FrameOutcome::Delivered, 1, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Lost, 1, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, whole(b"abd"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 2, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, long(1))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, long(2))),
             Trace::default().digest(1),
             Trace::default().digest(2),
             hash(|trace| trace.event(Instant(5), NodeId(2), 1, &Event::NodeLost { node: NodeId(1) })),
@@ -186,12 +186,12 @@ mod tests {
     #[test]
     fn the_end_of_a_frame_is_part_of_the_hash() {
         let two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"ab"));
-            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"c"));
+            trace.frame(Instant(0), ChannelId(0), FrameOutcome::Delivered, 1, whole(b"ab"));
+            trace.frame(Instant(0), ChannelId(0), FrameOutcome::Delivered, 1, whole(b"c"));
         });
         let other_two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"a"));
-            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"bc"));
+            trace.frame(Instant(0), ChannelId(0), FrameOutcome::Delivered, 1, whole(b"a"));
+            trace.frame(Instant(0), ChannelId(0), FrameOutcome::Delivered, 1, whole(b"bc"));
         });
         assert_ne!(two, other_two);
     }

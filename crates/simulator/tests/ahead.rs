@@ -4,8 +4,8 @@ mod common;
 
 use common::{Counting, REGION, REGION_BYTES, Rack, at, local, plan, put, store};
 use rackloom_plan::impair::Direction;
-use rackloom_protocol::{Event, Instant, NodeId, PortId};
-use rackloom_simulator::{Action, Outcome, Simulation};
+use rackloom_protocol::{Instant, NodeId, PortId};
+use rackloom_simulator::{Action, Outcome, RecordedEvent, Simulation};
 
 const STAR: &str =
     "{name: star, shape: {star: {nodes: 5, planes: 2}}, link: {delay: 700ns, rate: 100Gbit/s}}";
@@ -17,15 +17,17 @@ const THROUGH: &str = "{name: through, shape: {star: {nodes: 5}}, forwarding: {m
 const FAR: &str = "{name: far, shape: {ring: {nodes: 5}}, link: {delay: 90us, rate: 10Gbit/s}}";
 const RACKS: [&str; 5] = [STAR, RETRY, LOSSY, THROUGH, FAR];
 
-type ReportedEvents = Vec<(Instant, NodeId, Event)>;
+/// Results of a run.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    outcome: Outcome,
+    events: Vec<RecordedEvent>,
+    /// Trace hash of a time after the end.
+    trace_hash: u64,
+}
 
-/// Returns the outcome of a run of five ranks, its events, and the trace hash of a time after its end.
-fn outcome(
-    text: &str,
-    rounds: u64,
-    in_step: bool,
-    prepare: &impl Fn(&mut Simulation),
-) -> (Outcome, ReportedEvents, u64) {
+/// Returns the results of a run of five ranks.
+fn outcome(text: &str, rounds: u64, in_step: bool, prepare: &impl Fn(&mut Simulation)) -> Seen {
     let mut simulation = Simulation::new(&plan(text), 5, Counting::jobs(5, rounds));
     if in_step {
         simulation.run_in_step();
@@ -34,16 +36,16 @@ fn outcome(
     let mut outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
     // The number of frames that exist at once depends on the order in which members are polled.
     outcome.statistics.frames_alive_max = 0;
-    let seen_events = simulation.events().to_vec();
+    let events = simulation.events().to_vec();
     simulation.step_until(outcome.ended_at + 300_000).unwrap_or_else(|stalled| panic!("{stalled}"));
-    (outcome, seen_events, simulation.trace_hash())
+    Seen { outcome, events, trace_hash: simulation.trace_hash() }
 }
 
 fn compare(text: &str, rounds: u64, prepare: impl Fn(&mut Simulation)) {
     let [ahead, in_step] = [false, true].map(|in_step| outcome(text, rounds, in_step, &prepare));
-    assert_eq!(ahead.0, in_step.0, "{text}");
-    assert_eq!(ahead.1, in_step.1, "{text}");
-    assert_eq!(ahead.2, in_step.2, "after the end of {text}");
+    assert_eq!(ahead.outcome, in_step.outcome, "{text}");
+    assert_eq!(ahead.events, in_step.events, "{text}");
+    assert_eq!(ahead.trace_hash, in_step.trace_hash, "after the end of {text}");
 }
 
 #[test]
@@ -131,7 +133,7 @@ fn memories_are_equal_to_those_in_step() {
         for seed in 1..5 {
             let [ahead, in_step] = [false, true].map(|in_step| memories(text, seed, in_step));
             assert!(ahead.0 == in_step.0, "memories of {text}");
-            assert_eq!(ahead.1, in_step.1, "{text}");
+            assert_eq!(ahead.events, in_step.events, "{text}");
         }
     }
 }

@@ -23,10 +23,10 @@ fn rack_text(shape: &str) -> String {
 fn detections(rack: &Rack, dead: u16, killed_at: Instant) -> Vec<Option<u64>> {
     let lost = |node: u16| {
         let events = rack.simulation.events().iter();
-        let mut found = events.filter(|(_, here, event)| {
-            *here == NodeId(node) && *event == Event::NodeLost { node: NodeId(dead) }
+        let mut found = events.filter(|recorded| {
+            recorded.node == NodeId(node) && recorded.event == Event::NodeLost { node: NodeId(dead) }
         });
-        found.next().map(|(at, ..)| at.since(killed_at))
+        found.next().map(|recorded| recorded.at.since(killed_at))
     };
     (0..rack.nodes).filter(|node| *node != dead).map(lost).collect()
 }
@@ -99,9 +99,12 @@ fn a_cut_ring_link_reroutes_the_job_around_the_ring() {
     let cut = Action::Cut { edge: 1, direction: None };
     let simulation = run_with("ring: {nodes: 4}", 4, 2_000, &[(500_000, cut)]);
     assert_all_counted(&simulation, 4, 2_000);
-    let rerouted = simulation.events().iter().any(|(_, node, event)| {
-        *node == NodeId(1)
-            && matches!(event, Event::PathChanged { destination: NodeId(2), to: Some(PortId(1)), .. })
+    let rerouted = simulation.events().iter().any(|recorded| {
+        recorded.node == NodeId(1)
+            && matches!(
+                recorded.event,
+                Event::PathChanged { destination: NodeId(2), to: Some(PortId(1)), .. }
+            )
     });
     assert!(rerouted, "n1 reaches n2 through n0");
 }
@@ -144,7 +147,7 @@ fn a_node_paused_briefly_is_slow_and_not_lost() {
     let simulation =
         run_with("ring: {nodes: 4}", 4, 2_000, &[(500_000, pause), (500_000 + INTERVAL_NS, resume)]);
     assert_all_counted(&simulation, 4, 2_000);
-    assert!(!simulation.events().iter().any(|(_, _, event)| matches!(event, Event::NodeLost { .. })));
+    assert!(!simulation.events().iter().any(|recorded| matches!(recorded.event, Event::NodeLost { .. })));
 }
 
 #[test]

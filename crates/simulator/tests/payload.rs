@@ -6,8 +6,8 @@ use common::{Rack, at, local, plan, put};
 use rackloom_jobs::{Job, JobResult};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{PayloadMode, Plan};
-use rackloom_protocol::{Event, Instant, JobMemory, NodeId};
-use rackloom_simulator::{LinkStatistics, Outcome, Simulation, Statistics};
+use rackloom_protocol::{Instant, JobMemory, NodeId};
+use rackloom_simulator::{LinkStatistics, Outcome, RecordedEvent, Simulation, Statistics};
 
 const NODES: u16 = 4;
 
@@ -16,7 +16,7 @@ const NODES: u16 = 4;
 struct Seen {
     ended_at: Instant,
     statistics: Statistics,
-    events: Vec<(Instant, NodeId, Event)>,
+    events: Vec<RecordedEvent>,
     links: Vec<LinkStatistics>,
 }
 

@@ -62,7 +62,8 @@ impl EventRecord {
     pub fn of_fault(
         now: Instant,
         member: &str,
-        (number, time): (usize, u64),
+        number: usize,
+        time: u64,
         event: &FaultEvent,
         begins: bool,
     ) -> Self {

@@ -146,7 +146,7 @@ fn fast_readers_stay_inside(list: &[u8]) {
     if plain_acks(list).is_some() {
         assert!(count_operations(list).is_ok());
     }
-    if let Some((_, _, mut writes)) = Writes::of(list) {
+    if let Some(mut writes) = Writes::of(list) {
         while let Some(write) = writes.take() {
             assert!(write.at + write.length <= list.len());
         }

@@ -210,7 +210,7 @@ impl Rig {
     fn launch(&mut self, member: usize) {
         let graph = self.plan.graph();
         for (port, bytes) in std::mem::take(&mut self.seats[member].cables.sent) {
-            let (edge, ..) = graph.ports(NodeId(member as u16))[port.index()];
+            let edge = graph.ports(NodeId(member as u16))[port.index()].edge;
             let ends = graph.edges[usize::from(edge)];
             let is_forward = ends.a.index() == member && ends.a_port == port;
             let (to, to_port) = if is_forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };
@@ -241,7 +241,7 @@ impl Rig {
                 if seat.is_dead {
                     return MemberReport::silent(&self.names[member], None, MemberState::Killed);
                 }
-                let edges = graph.ports(NodeId(member as u16)).into_iter().map(|(edge, ..)| edge);
+                let edges = graph.ports(NodeId(member as u16)).into_iter().map(|port| port.edge);
                 MemberReport {
                     name: self.names[member].clone(),
                     pid: None,

@@ -245,7 +245,8 @@ impl DeviceRegions {
     pub(crate) fn copy_there(
         &mut self,
         address: u64,
-        (region, offset): (RegionId, u64),
+        region: RegionId,
+        offset: u64,
         length: usize,
     ) -> Result<(), MemoryFault> {
         let own = self.range(region, offset, length)?;
@@ -255,7 +256,8 @@ impl DeviceRegions {
     /// Copies from opened memory into a range of a local region.
     pub(crate) fn copy_here(
         &mut self,
-        (region, offset): (RegionId, u64),
+        region: RegionId,
+        offset: u64,
         address: u64,
         length: usize,
     ) -> Result<(), MemoryFault> {

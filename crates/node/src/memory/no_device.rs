@@ -68,8 +68,8 @@ never! {
     fn write_there(u64, &[u8]) -> Result<(), MemoryFault>;
     fn read_there(u64, &mut [u8]) -> Result<(), MemoryFault>;
     fn change_there(u64, &Atomic) -> Result<u64, MemoryFault>;
-    fn copy_there(u64, (RegionId, u64), usize) -> Result<(), MemoryFault>;
-    fn copy_here((RegionId, u64), u64, usize) -> Result<(), MemoryFault>;
+    fn copy_there(u64, RegionId, u64, usize) -> Result<(), MemoryFault>;
+    fn copy_here(RegionId, u64, u64, usize) -> Result<(), MemoryFault>;
 }
 
 impl DeviceRegions {

@@ -211,7 +211,7 @@ impl FaultPlayer {
         &self.plan.members[self.node.index()].name
     }
 
-    fn line(&self, at: Instant, (number, time): (usize, u64), begins: bool) -> Option<FaultLine<'_>> {
+    fn line(&self, at: Instant, number: usize, time: u64, begins: bool) -> Option<FaultLine<'_>> {
         let event = self.scheduler.as_ref()?.event(number)?;
         Some(FaultLine { at, member: self.name(), number, event, time, begins })
     }
@@ -230,7 +230,7 @@ impl FaultPlayer {
         };
         match action {
             FaultAction::Report { event: number, begins, time } => {
-                if let Some(line) = self.line(now, (*number, *time), *begins) {
+                if let Some(line) = self.line(now, *number, *time, *begins) {
                     notices.fault(line)?;
                 }
             }
@@ -244,8 +244,7 @@ impl FaultPlayer {
             }
             FaultAction::Kill { event, restart_after_ns } => {
                 notices.dying()?;
-                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, (*event, 1), false))
-                {
+                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, *event, 1, false)) {
                     notices.returning(after_ns, ends)?;
                 }
                 let _ = kill_process(getpid(), Signal::KILL);

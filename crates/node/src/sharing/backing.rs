@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
+use rackloom_protocol::{Atomic, MemoryFault, SignalKind};
 
 use super::access::AccessError;
 use super::message::OnDevice;
@@ -123,11 +123,7 @@ impl Span<'_> {
         if let Self::Pages(window) = self {
             return window.signal(0, kind, value).map_err(misaligned);
         }
-        let kind = match kind {
-            SignalKind::Set => AtomicKind::Set,
-            SignalKind::Add => AtomicKind::FetchAdd,
-        };
-        self.atomic(offset, &Atomic { kind, width: Width::Eight, operand: value, compare: 0 }).map(|_| ())
+        self.atomic(offset, &kind.atomic(value)).map(|_| ())
     }
 
     /// Copies local bytes in.
@@ -140,7 +136,7 @@ impl Span<'_> {
             (Self::Device(device, address), Local::Device(own, region, offset))
                 if SharedDevice::ptr_eq(device, own) =>
             {
-                locked(device).copy_there(address, (region, offset), length).map_err(failed)
+                locked(device).copy_there(address, region, offset, length).map_err(failed)
             }
             _ => in_pieces(length, |done, piece| {
                 local.read(done, piece)?;
@@ -159,7 +155,7 @@ impl Span<'_> {
             (Self::Device(device, address), Local::Device(own, region, offset))
                 if SharedDevice::ptr_eq(device, own) =>
             {
-                locked(device).copy_here((region, offset), address, length).map_err(failed)
+                locked(device).copy_here(region, offset, address, length).map_err(failed)
             }
             _ => in_pieces(length, |done, piece| {
                 self.after(done).read(piece)?;

@@ -151,6 +151,13 @@ pub(super) enum State {
     Importing { region: RegionId, by: NodeId, slot: u32 },
 }
 
+/// Accepted request for a region.
+struct Granted<'e> {
+    request: ImportRequest,
+    export: &'e Export,
+    grant: Grant,
+}
+
 impl Exporter {
     /// Listens for the importers of `node` in the rack's private run directory. Importers ring `doorbell` after a signal, if the node
     /// sleeps at one.
@@ -407,7 +414,7 @@ impl Exporter {
         let mut bytes = [0; REQUEST_BYTES + 1];
         let Ok((length, _)) = socket::receive(connection.socket.as_fd(), &mut bytes) else { return };
         let request = ImportRequest::parse(&bytes[..length]);
-        let granted = self.grant(connection.peer, request).and_then(|(request, export, grant)| {
+        let granted = self.grant(connection.peer, request).and_then(|Granted { request, export, grant }| {
             send_grant(connection.socket.as_fd(), export, grant, self.doorbell.as_ref())?;
             Ok((request, grant.slot))
         });
@@ -430,7 +437,7 @@ impl Exporter {
         &self,
         peer: socket::Credentials,
         request: Option<ImportRequest>,
-    ) -> Result<(ImportRequest, &Export, Grant), Refusal> {
+    ) -> Result<Granted<'_>, Refusal> {
         let tenant = self.identify(peer, request)?;
         let request = request.ok_or(Refusal::Malformed)?;
         let export = self.exported(request.region).ok_or(Refusal::NoSuchRegion)?;
@@ -452,7 +459,8 @@ impl Exporter {
                 Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
             }
         };
-        Ok((request, export, Grant { length, generation: export.generation, slot, access, on_device }))
+        let grant = Grant { length, generation: export.generation, slot, access, on_device };
+        Ok(Granted { request, export, grant })
     }
 
     pub(super) fn exported(&self, region: RegionId) -> Option<&Export> {

@@ -119,7 +119,7 @@ fn cut_through(check: &mut Inspection<'_>) {
     let graph = plan.graph();
     for (index, member) in plan.members.iter().enumerate() {
         let ports = graph.ports(NodeId(index as u16));
-        let mut links = ports.iter().map(|(edge, ..)| &plan.links[usize::from(*edge)]);
+        let mut links = ports.iter().map(|port| &plan.links[usize::from(port.edge)]);
         let Some(first) = links.next() else { continue };
         let Some(other) = links.find(|link| link.profile.rate_bits_per_s != first.profile.rate_bits_per_s)
         else {

@@ -17,8 +17,8 @@ mod timers;
 use std::collections::BTreeMap;
 
 use rackloom_protocol::{
-    Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PauseConfig, PortConfig,
-    RetryConfig, TransportConfig,
+    Graph, GraphPort, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PauseConfig,
+    PortConfig, RetryConfig, TransportConfig,
 };
 
 use crate::model::jobs::expect::Expectations;
@@ -131,7 +131,7 @@ impl Plan {
     #[must_use]
     pub fn member_config_on(&self, clock: Clock, node: NodeId, incarnation: Incarnation) -> MemberConfig {
         let graph = self.graph();
-        let ports = graph.ports(node).into_iter().map(|(edge, neighbour, plane)| PortConfig {
+        let ports = graph.ports(node).into_iter().map(|GraphPort { edge, neighbour, plane }| PortConfig {
             edge,
             neighbour,
             plane,

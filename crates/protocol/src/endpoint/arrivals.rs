@@ -10,7 +10,7 @@ use crate::memory::LeaseId;
 use crate::planted::{PlantedBug, is_planted};
 use crate::time::Instant;
 use crate::transport::receiver::{Arrival, Early, Held, Receiver};
-use crate::wire::frame::{FabricHeader, Frame, FrameKind};
+use crate::wire::frame::{FabricHeader, Frame, FrameKind, StreamAck};
 use crate::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
 use crate::wire::packed::{Operation, Operations, count_operations};
 
@@ -57,10 +57,10 @@ impl Endpoint {
         }
         let result = if is_data {
             if let Some(ack) = header.ack {
-                self.take_ack(now, &mut peer, ack.class, (ack.psn, ack.operation), false, &[]);
+                self.take_ack(now, &mut peer, ack, false, &[]);
             }
-            let ingress = (port, frame.link.channel);
-            self.note_taken(ingress, header.class, header.source, frame.bytes().len());
+            let channel = frame.link.channel;
+            self.note_taken(port, channel, header.class, header.source, frame.bytes().len());
             if frame.link.is_marked {
                 peer.receivers[header.class.index()].note_mark();
                 self.forwarder.count_marks(port).rx_marked += 1;
@@ -72,7 +72,8 @@ impl Endpoint {
             for operation in Operations::new(frame.operations()) {
                 if let Ok(Operation::Ack { class, psn, operation, hole, marked, bitmap }) = operation {
                     self.forwarder.count_marks(port).rx_echo += u64::from(marked);
-                    self.take_ack(now, &mut peer, class, (psn, operation), hole, bitmap);
+                    let ack = StreamAck { class, psn, operation };
+                    self.take_ack(now, &mut peer, ack, hole, bitmap);
                 }
             }
             self.store_ack_header(port, frame, &mut peer);
@@ -120,17 +121,17 @@ impl Endpoint {
             // W-84
             Arrival::InOrder if !has_space => Err(DropReason::ServingFull),
             Arrival::InOrder => {
-                self.accept(now, (lease, port), header, frame.operations(), peer);
+                self.accept(now, lease, port, header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
                 self.store_header(port, header.class, frame, peer);
                 self.note_work(peer);
                 Ok(())
             }
             Arrival::Hold(slot)
-                if has_space && self.takes_early(peer, (slot, port), header, frame.operations()) =>
+                if has_space && self.takes_early(peer, slot, port, header, frame.operations()) =>
             {
                 receiver_of(peer, header).note_taken(slot, header.first_operation);
-                self.carry_out((lease, port), header, frame.operations(), peer);
+                self.carry_out(lease, port, header, frame.operations(), peer);
                 self.take_early(header.class, peer);
                 Ok(())
             }
@@ -144,7 +145,7 @@ impl Endpoint {
                 Ok(())
             }
             Arrival::Duplicate if is_planted(PlantedBug::TakenTwice) => {
-                self.carry_out((lease, port), header, frame.operations(), peer);
+                self.carry_out(lease, port, header, frame.operations(), peer);
                 Ok(())
             }
             Arrival::Duplicate => {
@@ -178,14 +179,15 @@ impl Endpoint {
     fn accept(
         &mut self,
         now: Instant,
-        from: (LeaseId, PortId),
+        lease: LeaseId,
+        port: PortId,
         header: &FabricHeader,
         operations: &[u8],
         peer: &mut Peer,
     ) {
         peer.receivers[header.class.index()].accept(now, header.ack_now);
         self.skip_voided(peer, header.class, header.first_operation);
-        self.carry_out(from, header, operations, peer);
+        self.carry_out(lease, port, header, operations, peer);
     }
 
     /// Advances the stream past operations that their sender gave up; these keep their numbers.
@@ -194,14 +196,15 @@ impl Endpoint {
         if let Some(gap) = peer.gap_before(class, first_operation) {
             peer.serving_from[class.index()] = gap;
             peer.serve(class, first_operation, true);
-            self.note_failed(peer, class, (gap, first_operation), None);
+            self.note_failed(peer, class, gap, first_operation, None);
         }
     }
 
     /// Executes a packet, checked by the order oracle.
     fn carry_out(
         &mut self,
-        (lease, port): (LeaseId, PortId),
+        lease: LeaseId,
+        port: PortId,
         header: &FabricHeader,
         operations: &[u8],
         peer: &mut Peer,
@@ -224,7 +227,7 @@ impl Endpoint {
             match early {
                 Early::Held(held) => {
                     if let Some((header, operations)) = read(&held) {
-                        self.accept(now, (held.lease, held.port), &header, operations, peer);
+                        self.accept(now, held.lease, held.port, &header, operations, peer);
                     }
                     self.give_back(held, class, peer);
                 }
@@ -244,7 +247,7 @@ impl Endpoint {
         loop {
             let is_ready = |slot: usize, held: &Held| {
                 let is_ready = |(header, operations): (FabricHeader, &[u8])| {
-                    self.takes_early(peer, (slot, held.port), &header, operations)
+                    self.takes_early(peer, slot, held.port, &header, operations)
                 };
                 read(held).is_some_and(is_ready)
             };
@@ -255,7 +258,7 @@ impl Endpoint {
             let Some(held) = peer.receivers[class.index()].take_at(slot) else { return };
             if let Some((header, operations)) = read(&held) {
                 peer.receivers[class.index()].note_taken(slot, header.first_operation);
-                self.carry_out((held.lease, held.port), &header, operations, peer);
+                self.carry_out(held.lease, held.port, &header, operations, peer);
             }
             self.give_back(held, class, peer);
         }
@@ -270,11 +273,11 @@ impl Endpoint {
         &mut self,
         now: Instant,
         peer: &mut Peer,
-        class: Class,
-        (psn, operation): (u32, u32),
+        ack: StreamAck,
         hole: bool,
         bitmap: &[u8],
     ) {
+        let StreamAck { class, psn, operation } = ack;
         let sender = &mut peer.senders[class.index()];
         let outcome = sender.handle_ack(now, psn, operation, hole, bitmap);
         let deadline = sender.deadline();

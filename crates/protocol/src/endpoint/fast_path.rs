@@ -19,7 +19,7 @@ use crate::ids::{Class, PortId, RegionId, Tenant};
 use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId};
 use crate::time::Instant;
-use crate::wire::acks::{PlainAck, plain_acks};
+use crate::wire::acks::plain_acks;
 use crate::wire::frame::{Frame, FrameKind};
 use crate::wire::header_prediction::{FixedFields, Numbers};
 use crate::wire::layout::{CLASS, FABRIC, OPERATIONS, SOURCE, TENANT, u16_at};
@@ -56,7 +56,7 @@ impl Endpoint {
         bytes: &[u8],
     ) -> bool {
         self.take_recognised(port, bytes, |endpoint, peer, packet| {
-            endpoint.accept_packet(now, (port, bytes.len()), packet, peer);
+            endpoint.accept_packet(now, port, bytes.len(), packet, peer);
             let Packet { class, region, mark, .. } = *packet;
             let (first, end) = packet.operations();
             let purpose = Purpose::Visible { class, first, end };
@@ -93,7 +93,7 @@ impl Endpoint {
                 is_free && memory.write_at_once(region, endpoint.memory.ranges_since(mark), bytes);
             endpoint.memory.forget(mark);
             if is_written {
-                endpoint.accept_packet(now, (port, bytes.len()), packet, peer);
+                endpoint.accept_packet(now, port, bytes.len(), packet, peer);
                 let (_, end) = packet.operations();
                 peer.serving_from[class.index()] = end;
                 peer.receivers[class.index()].visible = end;
@@ -113,8 +113,8 @@ impl Endpoint {
             let numbers = Numbers::read(header)?;
             let acks = plain_acks(bytes.get(OPERATIONS..FABRIC + usize::from(numbers.length))?)?;
             endpoint.forwarder.note_predicted_ack(port, bytes.len(), &numbers);
-            for PlainAck { class, psn, operation } in acks.into_iter().flatten() {
-                endpoint.take_ack(now, peer, class, (psn, operation), false, &[]);
+            for ack in acks.into_iter().flatten() {
+                endpoint.take_ack(now, peer, ack, false, &[]);
             }
             Some(())
         })
@@ -195,8 +195,9 @@ impl Endpoint {
     // W-12, W-13
     /// Collects the ranges of a list of `count` permitted writes to one region. Returns `None` for any other list.
     fn collect_writes(&mut self, list: &[u8], tenant: Tenant, count: u8) -> Option<RegionId> {
-        let (region, key, mut writes) = Writes::of(list)?;
-        let granted = self.regions.grant(region, key, tenant, Need::Write).ok()?;
+        let mut writes = Writes::of(list)?;
+        let region = writes.region;
+        let granted = self.regions.grant(region, writes.key, tenant, Need::Write).ok()?;
         let mut found = 0_u32;
         while !writes.is_over() {
             let write = writes.take()?;
@@ -217,19 +218,20 @@ impl Endpoint {
         (found > 0 && found == u32::from(count)).then_some(region)
     }
 
-    /// Records the acknowledgement and credits of a packet, which arrived on `port` with this length.
+    /// Records the acknowledgement and credits of a packet, which arrived on `port` in `received` bytes.
     #[inline]
     fn accept_packet(
         &mut self,
         now: Instant,
-        (port, received): (PortId, usize),
+        port: PortId,
+        received: usize,
         packet: &Packet,
         peer: &mut Box<Peer>,
     ) {
         let (class, numbers) = (packet.class, &packet.numbers);
         self.forwarder.note_predicted(port, received, packet.length, numbers);
         if let Some(ack) = numbers.ack {
-            self.take_ack(now, peer, ack.class, (ack.psn, ack.operation), false, &[]);
+            self.take_ack(now, peer, ack, false, &[]);
         }
         peer.receivers[class.index()].accept(now, numbers.ack_now);
         if let Some(scope) = peer.order_oracle.see_number(class, numbers.psn) {

@@ -48,6 +48,7 @@ use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use crate::transmit::Transmit;
 use bounds::Bounds;
+pub use commands::ListedStore;
 pub use departure::Departure;
 use operations::memory_queue::MemoryQueue;
 use peer::Peer;

@@ -31,7 +31,8 @@ impl Endpoint {
     #[inline]
     pub(super) fn note_taken(
         &mut self,
-        (port, channel): (PortId, Channel),
+        port: PortId,
+        channel: Channel,
         class: Class,
         source: NodeId,
         bytes: usize,

@@ -18,7 +18,7 @@ use crate::link::Link;
 use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
 use crate::route::reports::Reports;
-use crate::route::table::Table;
+use crate::route::table::{OwnPort, Table};
 use crate::time::Instant;
 use crate::wire::address::mac;
 use crate::wire::frame::{Frame, FrameKind};
@@ -47,7 +47,7 @@ pub struct Forwarder {
     pub(super) reach_check: ReachCheck,
     pub(super) reached: Vec<bool>,
     pub(super) start: super::start_phase::Start,
-    pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
+    pub(super) own_ports: Vec<OwnPort>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
     /// Time at which the first frame of a neighbour was handled.
@@ -115,7 +115,11 @@ impl Forwarder {
             .ports
             .iter()
             .enumerate()
-            .map(|(port, link)| (PortId(port as u16), link.edge, link.neighbour))
+            .map(|(port, link)| OwnPort {
+                port: PortId(port as u16),
+                edge: link.edge,
+                neighbour: link.neighbour,
+            })
             .collect();
         Self {
             links: config

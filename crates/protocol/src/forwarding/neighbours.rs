@@ -10,7 +10,7 @@ use crate::link::credits::is_ahead;
 use crate::link::state::LinkState;
 use crate::link::{HelloOutcome, Link, Move};
 use crate::route::reports::ReportEffect;
-use crate::route::table::Found;
+use crate::route::table::{Found, OwnPort};
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello, IncarnationMark, LinkReport};
 use crate::wire::frame::Frame;
@@ -153,7 +153,7 @@ impl Forwarder {
             self.events.push_back(Event::NodeLeft { node: leaver });
         }
         for index in 0..self.own_ports.len() {
-            let (port, _, neighbour) = self.own_ports[index];
+            let OwnPort { port, neighbour, .. } = self.own_ports[index];
             if neighbour == leaver
                 && let Some(moved) = self.links[port.index()].receive_departure(now)
             {
@@ -222,7 +222,7 @@ impl Forwarder {
         let edges = self
             .own_ports
             .iter()
-            .map(|(port, edge, _)| {
+            .map(|OwnPort { port, edge, .. }| {
                 let link = &self.links[port.index()];
                 let is_whole = self.presence == Presence::Present && link.is_whole();
                 (*edge, link.neighbour_incarnation().filter(|_| is_whole).map(IncarnationMark::of))

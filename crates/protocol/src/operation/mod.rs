@@ -211,6 +211,18 @@ pub enum SignalKind {
     Add,
 }
 
+impl SignalKind {
+    /// Returns the atomic operation that a signal with this value performs on its word.
+    #[must_use]
+    pub const fn atomic(self, value: u64) -> Atomic {
+        let kind = match self {
+            Self::Set => AtomicKind::Set,
+            Self::Add => AtomicKind::FetchAdd,
+        };
+        Atomic { kind, width: Width::Eight, operand: value, compare: 0 }
+    }
+}
+
 /// Update of a word at the target, which becomes visible after the data before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {

@@ -40,6 +40,17 @@ pub struct Graph {
     pub edges: Vec<Edge>,
 }
 
+/// Port of a member of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphPort {
+    /// Index of the link.
+    pub edge: u16,
+    /// Member at the other end.
+    pub neighbour: NodeId,
+    /// Plane of the link.
+    pub plane: Plane,
+}
+
 impl Graph {
     /// Number of endpoints (ranks).
     #[must_use]
@@ -47,25 +58,26 @@ impl Graph {
         self.members.iter().filter(|role| **role == MemberRole::Endpoint).count()
     }
 
-    /// Returns the ports of a member in port order: (edge index, neighbour, plane).
+    /// Returns the ports of a member in port order.
     #[must_use]
-    pub fn ports(&self, member: NodeId) -> Vec<(u16, NodeId, Plane)> {
+    pub fn ports(&self, member: NodeId) -> Vec<GraphPort> {
         let mut ports: Vec<_> = self
             .edges
             .iter()
             .enumerate()
             .filter_map(|(index, edge)| {
-                if edge.a == member {
-                    Some((edge.a_port, (index as u16, edge.b, edge.plane)))
+                let (port, neighbour) = if edge.a == member {
+                    (edge.a_port, edge.b)
                 } else if edge.b == member {
-                    Some((edge.b_port, (index as u16, edge.a, edge.plane)))
+                    (edge.b_port, edge.a)
                 } else {
-                    None
-                }
+                    return None;
+                };
+                Some((port, GraphPort { edge: index as u16, neighbour, plane: edge.plane }))
             })
             .collect();
         ports.sort_unstable_by_key(|(port, _)| *port);
-        ports.into_iter().map(|(_, rest)| rest).collect()
+        ports.into_iter().map(|(_, port)| port).collect()
     }
 }
 
@@ -155,7 +167,7 @@ mod tests {
         let graph = Graph { members: vec![MemberRole::Endpoint; 4], edges };
         let shared = SharedGraph::from(graph.clone());
         for member in (0..4).map(NodeId) {
-            let ports: Vec<_> = graph.ports(member).iter().map(|(edge, other, _)| (*edge, *other)).collect();
+            let ports: Vec<_> = graph.ports(member).iter().map(|port| (port.edge, port.neighbour)).collect();
             assert_eq!(shared.links(member), ports, "{member}");
         }
         assert_eq!(shared.links(NodeId(1)), [(1, NodeId(2)), (0, NodeId(0)), (3, NodeId(2))]);

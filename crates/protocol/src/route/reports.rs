@@ -26,6 +26,14 @@ struct LatestReport {
     is_departure: bool,
 }
 
+/// Link of a member's last report.
+struct ReportedLink {
+    edge: u16,
+    neighbour: NodeId,
+    /// Incarnation of the neighbour if the link is up.
+    incarnation: Option<IncarnationMark>,
+}
+
 impl LatestReport {
     fn of(report: &LinkReport) -> Self {
         let LinkReport { incarnation, number, is_departure, .. } = *report;
@@ -189,10 +197,11 @@ impl Reports {
     }
 
     /// Iterates over the links of a member's last report, in port order.
-    fn reported(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<IncarnationMark>)> + '_ {
+    fn reported(&self, origin: NodeId) -> impl Iterator<Item = ReportedLink> + '_ {
         self.graph.links(origin).iter().map(move |(edge, neighbour)| {
             let index = usize::from(*edge);
-            (*edge, *neighbour, self.reported_up[index][self.end(index, origin)])
+            let incarnation = self.reported_up[index][self.end(index, origin)];
+            ReportedLink { edge: *edge, neighbour: *neighbour, incarnation }
         })
     }
 
@@ -204,9 +213,7 @@ impl Reports {
             return false;
         }
         neighbour == origin
-            || self
-                .reported(origin)
-                .any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
+            || self.reported(origin).any(|link| link.incarnation.is_some() && link.neighbour == neighbour)
     }
 
     /// Queues the reports that a neighbour on a new link will not get from their origins.
@@ -253,7 +260,7 @@ impl Reports {
             *queue = VecDeque::new();
         }
         let LatestReport { incarnation, number, is_departure } = self.latest[origin.index()]?;
-        let edges = self.reported(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
+        let edges = self.reported(origin).map(|link| (link.edge, link.incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
 }

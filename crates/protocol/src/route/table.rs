@@ -55,6 +55,17 @@ pub enum Found {
     Anew,
 }
 
+/// Port of the member for which a table is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnPort {
+    /// Number of the port.
+    pub port: PortId,
+    /// Index of its link in the graph.
+    pub edge: u16,
+    /// Member at the other end.
+    pub neighbour: NodeId,
+}
+
 impl Table {
     /// Returns a table without paths for a member of this graph.
     #[must_use]
@@ -75,23 +86,23 @@ impl Table {
         }
     }
 
-    /// Updates the table. `ports` are the member's own (port, edge, neighbour), equal in all calls. `live` returns
+    /// Updates the table. `ports` are the member's own, equal in all calls. `live` returns
     /// true for edges that count. Since the last call only the member's own edges and those of members in `reported` may
     /// have changed.
     pub fn compute(
         &mut self,
         own: NodeId,
-        ports: &[(PortId, u16, NodeId)],
+        ports: &[OwnPort],
         reported: &[NodeId],
         live: impl Fn(u16) -> bool,
     ) {
         if self.edges_out.is_empty() {
-            self.edges_out = ports.iter().map(|(_, edge, _)| *edge).collect();
+            self.edges_out = ports.iter().map(|port| port.edge).collect();
         }
         let (mut begins, mut ends) = (Vec::new(), false);
         let graph = self.graph.clone();
         let of_others = reported.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
-        for edge in ports.iter().map(|(_, edge, _)| *edge).chain(of_others) {
+        for edge in ports.iter().map(|port| port.edge).chain(of_others) {
             let is_live = live(edge);
             let was_live = core::mem::replace(&mut self.live[usize::from(edge)], is_live);
             if is_live && !was_live {
@@ -109,8 +120,8 @@ impl Table {
         } else {
             for edge in begins {
                 let ends = self.graph.edges[usize::from(edge)];
-                self.extend((own, ports), ends.a, edge, ends.b);
-                self.extend((own, ports), ends.b, edge, ends.a);
+                self.extend(own, ports, ends.a, edge, ends.b);
+                self.extend(own, ports, ends.b, edge, ends.a);
             }
         }
         self.spread(own, ports);
@@ -123,12 +134,12 @@ impl Table {
     }
 
     /// Applies changes to neighbours until no path changes.
-    fn spread(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)]) {
+    fn spread(&mut self, own: NodeId, ports: &[OwnPort]) {
         let graph = self.graph.clone();
         while let Some(member) = self.changed.pop_front() {
             self.is_changed[member.index()] = false;
             if member == own {
-                for (port, edge, neighbour) in ports {
+                for OwnPort { port, edge, neighbour } in ports {
                     if self.live[usize::from(*edge)] {
                         self.learn(*neighbour, 1, &[*port]);
                     }
@@ -137,7 +148,7 @@ impl Table {
             }
             for (edge, neighbour) in graph.links(member) {
                 if self.live[usize::from(*edge)] {
-                    self.extend((own, ports), member, *edge, *neighbour);
+                    self.extend(own, ports, member, *edge, *neighbour);
                 }
             }
         }
@@ -145,20 +156,15 @@ impl Table {
     }
 
     /// Extends the paths to `from` over a live edge to `to`.
-    fn extend(
-        &mut self,
-        (own, ports): (NodeId, &[(PortId, u16, NodeId)]),
-        from: NodeId,
-        edge: u16,
-        to: NodeId,
-    ) {
+    fn extend(&mut self, own: NodeId, ports: &[OwnPort], from: NodeId, edge: u16, to: NodeId) {
         let distance = self.distance[from.index()];
         if distance == UNREACHED || distance >= self.distance[to.index()] {
             return;
         }
         if from == own {
-            let own_port = ports.iter().find(|(_, candidate, _)| *candidate == edge);
-            own_port.into_iter().for_each(|(port, ..)| self.learn(to, 1, &[*port]));
+            if let Some(own_port) = ports.iter().find(|candidate| candidate.edge == edge) {
+                self.learn(to, 1, &[own_port.port]);
+            }
             return;
         }
         let mut hops = core::mem::take(&mut self.learnt);
@@ -275,10 +281,14 @@ mod tests {
         (0..graph.members.len() as u16).map(NodeId).collect()
     }
 
+    fn own_port(port: u16, edge: u16, neighbour: u16) -> OwnPort {
+        OwnPort { port: PortId(port), edge, neighbour: NodeId(neighbour) }
+    }
+
     fn table_of_zero(graph: &Graph, dead: &[u16]) -> Table {
         let mut table = Table::new(graph.clone().into());
         let last = graph.members.len() as u16 - 1;
-        let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), last, NodeId(last))];
+        let ports = [own_port(0, 0, 1), own_port(1, last, last)];
         table.compute(NodeId(0), &ports, &all_nodes(graph), |edge| !dead.contains(&edge));
         table
     }
@@ -307,7 +317,7 @@ mod tests {
     fn only_links_that_have_not_been_up_may_still_reach_a_member() {
         let mut table = table_of_zero(&ring(4), &[0, 2]);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
-        let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
+        let ports = [own_port(0, 0, 1), own_port(1, 3, 3)];
         let all = all_nodes(&ring(4));
         table.compute(NodeId(0), &ports, &all, |edge| edge != 3);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "over the link that came");
@@ -366,8 +376,8 @@ mod tests {
                 .filter_map(|(index, edge)| {
                     let index = index as u16;
                     match (edge.a == NodeId(0), edge.b == NodeId(0)) {
-                        (true, _) => Some((edge.a_port, index, edge.b)),
-                        (_, true) => Some((edge.b_port, index, edge.a)),
+                        (true, _) => Some(OwnPort { port: edge.a_port, edge: index, neighbour: edge.b }),
+                        (_, true) => Some(OwnPort { port: edge.b_port, edge: index, neighbour: edge.a }),
                         _ => None,
                     }
                 })
@@ -400,10 +410,10 @@ mod tests {
                 }
                 let far = distances(&graph, &live);
                 for (member, from_here) in far[0].iter().enumerate().skip(1) {
-                    let leads = |(_, edge, neighbour): &&(PortId, u16, NodeId)| {
-                        live[usize::from(*edge)] && far[neighbour.index()][member] + 1 == *from_here
+                    let leads = |own: &&OwnPort| {
+                        live[usize::from(own.edge)] && far[own.neighbour.index()][member] + 1 == *from_here
                     };
-                    let mut expected: Vec<_> = ports.iter().filter(leads).map(|(port, ..)| *port).collect();
+                    let mut expected: Vec<_> = ports.iter().filter(leads).map(|own| own.port).collect();
                     expected.sort_unstable();
                     let found: Vec<_> = grown.ports(NodeId(member as u16)).collect();
                     assert_eq!(found, expected, "to {member} of {:?}, live {live:?}", graph.edges);

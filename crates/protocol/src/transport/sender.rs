@@ -202,12 +202,25 @@ impl Sender {
         self.packets.iter().take(self.sent).position(|packet| packet.is_lost)
     }
 
-    /// Returns the packet at an index, its number, and true if nothing more can follow at once.
+    /// Returns the packet at an index.
     #[must_use]
-    pub fn packet(&self, index: usize) -> (&Packet, u32, bool) {
-        let last = self.lost <= 1
-            && index + 1 >= self.packets.len().min(self.limits.transport.window_packets as usize);
-        (&self.packets[index], self.base.wrapping_add(index as u32), last)
+    #[inline]
+    pub fn packet(&self, index: usize) -> &Packet {
+        &self.packets[index]
+    }
+
+    /// Returns the number of the packet at an index.
+    #[must_use]
+    #[inline]
+    pub const fn psn(&self, index: usize) -> u32 {
+        self.base.wrapping_add(index as u32)
+    }
+
+    /// Returns true if nothing more can follow the packet at an index at once.
+    #[must_use]
+    #[inline]
+    pub fn is_last(&self, index: usize) -> bool {
+        self.lost <= 1 && index + 1 >= self.packets.len().min(self.limits.transport.window_packets as usize)
     }
 
     /// Replaces the one operation of the packet at `index`. All numbers stay.

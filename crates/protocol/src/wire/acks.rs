@@ -3,25 +3,15 @@
 //! Like [`super::writes`] for data, it reads only the most frequent form, each byte once. [`super::packed`] reads all
 //! other lists, valid or not.
 
+use super::frame::StreamAck;
 use super::layout::{OPERATION_HEADER, u16_at, u32_at};
 use super::packed::ACK;
 use crate::ids::Class;
 
-/// Acknowledgement of one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlainAck {
-    /// Class of the stream.
-    pub class: Class,
-    /// Number of the next expected packet.
-    pub psn: u32,
-    /// Number of the first operation that is not visible.
-    pub operation: u32,
-}
-
 /// Returns the acknowledgements of a list, or `None` if it contains anything else or more than there are classes.
 #[must_use]
 #[inline]
-pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
+pub fn plain_acks(list: &[u8]) -> Option<[Option<StreamAck>; Class::COUNT]> {
     let mut acks = [None; Class::COUNT];
     if list.len() > OPERATION_HEADER * Class::COUNT || !list.len().is_multiple_of(OPERATION_HEADER) {
         return None;
@@ -34,7 +24,7 @@ pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
         }
         let (psn, operation) = (u32_at(header, 4), u32_at(header, 8));
         // Flags that report a gap or a mark name no class here.
-        *slot = Some(PlainAck { class: Class::from_number(flags)?, psn, operation });
+        *slot = Some(StreamAck { class: Class::from_number(flags)?, psn, operation });
     }
     Some(acks)
 }
@@ -67,10 +57,10 @@ mod tests {
                 let at = usize::from(at) % list.len();
                 list[at] ^= 1 << (bit % 8);
             }
-            let others: Option<Vec<PlainAck>> = Operations::new(&list)
+            let others: Option<Vec<StreamAck>> = Operations::new(&list)
                 .map(|operation| match operation {
                     Ok(Operation::Ack { class, psn, operation, hole: false, marked: false, bitmap: [] }) => {
-                        Some(PlainAck { class, psn, operation })
+                        Some(StreamAck { class, psn, operation })
                     }
                     _ => None,
                 })

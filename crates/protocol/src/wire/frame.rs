@@ -195,7 +195,7 @@ pub struct FabricHeader {
     /// True if the packet is a retransmission.
     pub again: bool,
     /// Piggybacked acknowledgement.
-    pub ack: Option<PiggybackAck>,
+    pub ack: Option<StreamAck>,
     /// Tag of the source's incarnation.
     pub source_incarnation: u32,
     /// Tag of the destination's incarnation, as the source knows it.
@@ -206,14 +206,14 @@ pub struct FabricHeader {
     pub first_operation: u32,
 }
 
-/// Acknowledgement that a data frame carries.
+/// Acknowledgement of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PiggybackAck {
-    /// Class of the acknowledged stream.
+pub struct StreamAck {
+    /// Class of the stream.
     pub class: Class,
     /// Number of the next expected packet.
     pub psn: u32,
-    /// Number of the next operation that is not yet visible.
+    /// Number of the first operation that is not visible.
     pub operation: u32,
 }
 
@@ -395,7 +395,7 @@ impl FabricHeader {
     fn read(bytes: &[u8; OPERATIONS]) -> Option<Self> {
         let ack = match bytes[ACK_CLASS] {
             NO_CLASS => None,
-            number => Some(PiggybackAck {
+            number => Some(StreamAck {
                 class: Class::from_number(number)?,
                 psn: u32_at(bytes, ACK_PSN),
                 operation: u32_at(bytes, ACK_OPERATION),

@@ -8,7 +8,7 @@
 //! This file does not validate headers. The caller has checked a header that it stores, and discards it when the
 //! settings that the checks depend on change. A header with a check over itself or its body is never predicted.
 
-use super::frame::{PiggybackAck, traffic};
+use super::frame::{StreamAck, traffic};
 use super::layout::*;
 use crate::ids::Class;
 
@@ -26,11 +26,24 @@ pub struct Numbers {
     /// True if the packet is a retransmission.
     pub again: bool,
     /// Piggybacked acknowledgement.
-    pub ack: Option<PiggybackAck>,
+    pub ack: Option<StreamAck>,
     /// Packet sequence number.
     pub psn: u32,
     /// Number of the first operation.
     pub first_operation: u32,
+}
+
+/// Fields of a packet that is sent for the first time. A frame that only acknowledges has just a number of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreshPacket {
+    /// Packet sequence number.
+    pub psn: u32,
+    /// Number of the first operation.
+    pub first_operation: u32,
+    /// Number of operations.
+    pub operation_count: u8,
+    /// True if the sender requests an acknowledgement at once.
+    pub ack_now: bool,
 }
 
 /// Link fields of a data frame on a link without retry.
@@ -53,7 +66,7 @@ impl Numbers {
     pub fn read(header: &[u8; OPERATIONS]) -> Option<Self> {
         let ack = match header[ACK_CLASS] {
             NO_CLASS => None,
-            number => Some(PiggybackAck {
+            number => Some(StreamAck {
                 class: Class::from_number(number)?,
                 psn: u32_at(header, ACK_PSN),
                 operation: u32_at(header, ACK_OPERATION),
@@ -92,7 +105,7 @@ impl Numbers {
 }
 
 #[inline(always)]
-fn put_ack(header: &mut [u8; OPERATIONS], ack: Option<PiggybackAck>) {
+fn put_ack(header: &mut [u8; OPERATIONS], ack: Option<StreamAck>) {
     header[ACK_CLASS] = ack.map_or(NO_CLASS, |ack| ack.class as u8);
     put_u32(header, ACK_PSN, ack.map_or(0, |ack| ack.psn));
     put_u32(header, ACK_OPERATION, ack.map_or(0, |ack| ack.operation));
@@ -150,18 +163,11 @@ impl Template {
         (header[FLAGS] == FLAG_NO_HOP_CHECK).then_some(Self(header))
     }
 
-    /// Writes the header of a packet that is sent for the first time, without an acknowledgement. Arguments: bytes
-    /// after the link header, link fields, and number, first operation and operations of the packet. A frame shorter
-    /// than the header is not changed.
+    /// Writes the header of a packet that is sent for the first time, without an acknowledgement. `length` is the number
+    /// of bytes after the link header. A frame shorter than the header is not changed.
     #[inline(always)]
-    pub fn write_fresh(
-        &self,
-        out: &mut [u8],
-        length: usize,
-        link: &LinkNumbers,
-        (psn, first_operation, operation_count): (u32, u32, u8),
-        ack_now: bool,
-    ) {
+    pub fn write_fresh(&self, out: &mut [u8], length: usize, link: &LinkNumbers, packet: FreshPacket) {
+        let FreshPacket { psn, first_operation, operation_count, ack_now } = packet;
         let Some(header) = out.first_chunk_mut::<OPERATIONS>() else { return };
         *header = self.0;
         let (length, link, again, ack) = (length as u16, *link, false, None);
@@ -196,7 +202,7 @@ mod tests {
         operation_count: 7,
         ack_now: true,
         again: true,
-        ack: Some(PiggybackAck { class: Class::Bulk, psn: 0x4142_4344, operation: 0x5152_5354 }),
+        ack: Some(StreamAck { class: Class::Bulk, psn: 0x4142_4344, operation: 0x5152_5354 }),
         psn: 0x6162_6364,
         first_operation: 0x7172_7374,
     };

@@ -22,23 +22,27 @@ pub struct Write {
     pub length: usize,
 }
 
-/// Rest of a list after its select.
+/// Writes of a list to the address that its select names.
 #[derive(Clone, Copy, Debug)]
 pub struct Writes<'a> {
+    /// Region of all writes.
+    pub region: RegionId,
+    /// Key for that region.
+    pub key: Key,
     list: &'a [u8],
     at: usize,
 }
 
 impl<'a> Writes<'a> {
-    /// Returns the address that a list begins with, and the rest, or `None` if it begins otherwise.
+    /// Returns the writes of a list that begins with a select, or `None` if it begins otherwise.
     #[must_use]
     #[inline]
-    pub fn of(list: &'a [u8]) -> Option<(RegionId, Key, Self)> {
+    pub fn of(list: &'a [u8]) -> Option<Self> {
         let select = list.first_chunk::<SELECT_BYTES>()?;
         let is_select = select[0] == SELECT && u16_at(select, 2) == 4;
         is_select.then(|| {
             let (region, key) = (RegionId(u32_at(select, OPERATION_HEADER)), Key(u64_at(select, 4)));
-            (region, key, Self { list, at: SELECT_BYTES })
+            Self { region, key, list, at: SELECT_BYTES }
         })
     }
 
@@ -86,7 +90,7 @@ mod tests {
     use super::*;
 
     /// Returns the result of the general reader for a list of one select and only writes.
-    fn by_the_other(list: &[u8]) -> Option<(RegionId, Key, Vec<Write>)> {
+    fn by_the_other(list: &[u8]) -> Option<((RegionId, Key), Vec<Write>)> {
         let mut reader = Operations::new(list);
         let Some(Ok(Operation::Select { region, key })) = reader.next() else { return None };
         let mut writes = Vec::new();
@@ -99,16 +103,16 @@ mod tests {
             let (at, length) = (reader.position() - data.len(), data.len());
             writes.push(Write { offset, start, total, at, length });
         }
-        Some((region, key, writes))
+        Some(((region, key), writes))
     }
 
-    fn by_this(list: &[u8]) -> Option<(RegionId, Key, Vec<Write>)> {
-        let (region, key, mut rest) = Writes::of(list)?;
+    fn by_this(list: &[u8]) -> Option<((RegionId, Key), Vec<Write>)> {
+        let mut rest = Writes::of(list)?;
         let mut writes = Vec::new();
         while !rest.is_over() {
             writes.push(rest.take()?);
         }
-        Some((region, key, writes))
+        Some(((rest.region, rest.key), writes))
     }
 
     fn operation() -> impl Strategy<Value = Vec<u8>> {

@@ -301,7 +301,7 @@ impl Fabric {
         let sent = std::mem::take(&mut self.seats[node].wires.sent);
         let has_sent = !sent.is_empty();
         for (port, mut bytes) in sent {
-            let (edge, ..) = self.graph.ports(NodeId(node as u16))[port.index()];
+            let edge = self.graph.ports(NodeId(node as u16))[port.index()].edge;
             let ends = self.graph.edges[usize::from(edge)];
             let forward = ends.a.index() == node;
             let (target, target_port) = if forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };

@@ -93,7 +93,7 @@ pub fn member_config(
         ports: graph
             .ports(node)
             .into_iter()
-            .map(|(edge, neighbour, plane)| PortConfig {
+            .map(|GraphPort { edge, neighbour, plane }| PortConfig {
                 edge,
                 neighbour,
                 plane,

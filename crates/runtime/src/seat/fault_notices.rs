@@ -38,5 +38,5 @@ impl FaultNotices for Notices<'_> {
 }
 
 fn record(line: FaultLine<'_>) -> EventRecord {
-    EventRecord::of_fault(line.at, line.member, (line.number, line.time), line.event, line.begins)
+    EventRecord::of_fault(line.at, line.member, line.number, line.time, line.event, line.begins)
 }

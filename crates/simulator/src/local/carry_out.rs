@@ -6,8 +6,8 @@
 
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
-    Atomic, AtomicKind, Completion, Event, Instant, LocalRange, Memory, MemoryAccess, MemoryDone,
-    MemoryRequest, MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal, SignalKind, Width,
+    Atomic, Completion, Event, Instant, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryRequest,
+    MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal,
 };
 
 use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed, copies};
@@ -70,20 +70,18 @@ impl Local {
     fn perform(&self, access: &Access, around: &mut AccessContext<'_>) -> Result<u64, OperationError> {
         match *access {
             Access::Store { at, ref data, .. } => {
-                copies::store(around.memories, (at.node, offset_of(at)), data)
-                    .map(|()| 0)
-                    .map_err(|_| failed())
+                copies::store(around.memories, at.node, offset_of(at), data).map(|()| 0).map_err(|_| failed())
             }
             Access::Atomic { at, atomic, .. } => around.apply(at, atomic),
             Access::Put { at, source, signal, .. } => {
-                around.copy((self.node, own(source)), (at.node, offset_of(at)), source.length)?;
+                around.copy(self.node, own(source), at.node, offset_of(at), source.length)?;
                 match signal {
                     Some(signal) => around.raise(at.node, signal).map(|_| 0),
                     None => Ok(0),
                 }
             }
             Access::Fetch { at, into, .. } => {
-                around.copy((at.node, offset_of(at)), (self.node, own(into)), into.length).map(|()| 0)
+                around.copy(at.node, offset_of(at), self.node, own(into), into.length).map(|()| 0)
             }
         }
     }
@@ -107,24 +105,21 @@ impl AccessContext<'_> {
     /// Copies bytes from one node's memory to another's.
     fn copy(
         &mut self,
-        from: (NodeId, RegionOffset),
-        to: (NodeId, RegionOffset),
+        source: NodeId,
+        from: RegionOffset,
+        target: NodeId,
+        to: RegionOffset,
         length: u64,
     ) -> Result<(), OperationError> {
         if length == 0 {
             return Ok(());
         }
-        copies::copy(self.memories, from, to, length).map_err(|_| failed())
+        copies::copy(self.memories, source, from, target, to, length).map_err(|_| failed())
     }
 
     fn raise(&mut self, node: NodeId, signal: Signal) -> Result<u64, OperationError> {
         let Signal { region, offset, key, kind, value } = signal;
-        let kind = match kind {
-            SignalKind::Set => AtomicKind::Set,
-            SignalKind::Add => AtomicKind::FetchAdd,
-        };
-        let atomic = Atomic { kind, width: Width::Eight, operand: value, compare: 0 };
-        self.apply(RemoteAddress { node, region, offset, key }, atomic)
+        self.apply(RemoteAddress { node, region, offset, key }, kind.atomic(value))
     }
 
     fn apply(&mut self, at: RemoteAddress, atomic: Atomic) -> Result<u64, OperationError> {

@@ -12,7 +12,8 @@ use crate::memory::seat_memory::SeatMemory;
 /// Writes bytes into a node's memory for another node.
 pub(super) fn store(
     memories: &mut Memories,
-    (node, to): (NodeId, RegionOffset),
+    node: NodeId,
+    to: RegionOffset,
     bytes: &[u8],
 ) -> Result<(), MemoryFault> {
     let number = memories.node_mut(node).pending_copies.number();
@@ -25,24 +26,28 @@ pub(super) fn store(
 /// Copies bytes from one node's memory to another's, or notes only that they have arrived.
 pub(super) fn copy(
     memories: &mut Memories,
-    (source, from): (NodeId, RegionOffset),
-    (node, to): (NodeId, RegionOffset),
+    source: NodeId,
+    from: RegionOffset,
+    node: NodeId,
+    to: RegionOffset,
     length: u64,
 ) -> Result<(), MemoryFault> {
     let is_moved = memories.payload_table.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
     if !is_moved {
-        return elide(memories, (source, from), (node, to), length);
+        return elide(memories, source, from, node, to, length);
     }
     let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
     SeatMemory::new(memories, source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
-    store(memories, (node, to), &bytes)
+    store(memories, node, to, &bytes)
 }
 
 /// Notes that another node's bytes have arrived, without them.
 fn elide(
     memories: &mut Memories,
-    (source, from): (NodeId, RegionOffset),
-    (node, to): (NodeId, RegionOffset),
+    source: NodeId,
+    from: RegionOffset,
+    node: NodeId,
+    to: RegionOffset,
     length: u64,
 ) -> Result<(), MemoryFault> {
     let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;

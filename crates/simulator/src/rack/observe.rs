@@ -4,12 +4,13 @@ use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::{Endpoint, Event, Instant, NodeId, PortId};
+use rackloom_protocol::{Endpoint, Instant, NodeId, PortId};
 
 use super::Simulation;
 use crate::ids::ChannelId;
 use crate::link::LinkStatistics;
 use crate::outcome::{MemberState, Statistics};
+use crate::recording::RecordedEvent;
 use crate::seat::{Body, Seat};
 
 /// Read access to a rack. A request for a member that does not exist, or is of another kind, panics: it
@@ -94,7 +95,7 @@ impl Simulation {
     /// Returns the events of all members, in order. The list is bounded; completions and dropped frames are the first
     /// to be left out.
     #[must_use]
-    pub fn events(&self) -> &[(Instant, NodeId, Event)] {
+    pub fn events(&self) -> &[RecordedEvent] {
         self.recording.events()
     }
 

@@ -177,7 +177,7 @@ impl Simulation {
             let (plan, seed) = (&script.successors, script.seed);
             let mut scheduler = FaultScheduler::without_faults(plan, member);
             let neighbours =
-                (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
+                (0..).zip(plan.graph().ports(member)).map(|(port, end)| (PortId(port), end.neighbour));
             scheduler.exclude_ports(
                 neighbours
                     .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)

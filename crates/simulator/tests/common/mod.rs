@@ -114,12 +114,10 @@ impl Rack {
     }
 
     pub fn completed(&self, node: u16) -> Vec<Done> {
-        let events = self.simulation.events().iter().filter(|(_, here, _)| *here == NodeId(node));
+        let events = self.simulation.events().iter().filter(|recorded| recorded.node == NodeId(node));
         events
-            .filter_map(|(at, _, event)| match event {
-                Event::Completed { operation, result } => {
-                    Some(Done { at: *at, operation: *operation, result: *result })
-                }
+            .filter_map(|recorded| match recorded.event {
+                Event::Completed { operation, result } => Some(Done { at: recorded.at, operation, result }),
                 _ => None,
             })
             .collect()

@@ -121,7 +121,7 @@ pub(super) fn changes_to<'e>(
     let is_concerned = move |record: &EventRecord| {
         let member = plan.node_named(&record.member)?;
         let port: usize = record.fields.get("port")?.strip_prefix("port")?.parse().ok()?;
-        graph.ports(member).get(port).map(|(edge, ..)| edges.contains(edge))
+        graph.ports(member).get(port).map(|port| edges.contains(&port.edge))
     };
     let changes = events.iter().filter(move |record| {
         record.kind == "link-changed" && record.fields.get("to").is_some_and(|to| to == state)

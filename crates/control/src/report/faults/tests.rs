@@ -22,13 +22,13 @@ fn record(at_ns: u64, member: &str, kind: &str, fields: &[(&str, &str)]) -> Even
 fn after_a_cut(script: &FaultScript) -> Report {
     let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
     report.events = vec![
-        EventRecord::of_fault(Instant(100), "n0", (0, 1), &script.events[0], true),
-        EventRecord::of_fault(Instant(101), "n1", (0, 1), &script.events[0], true),
+        EventRecord::of_fault(Instant(100), "n0", 0, 1, &script.events[0], true),
+        EventRecord::of_fault(Instant(101), "n1", 0, 1, &script.events[0], true),
         record(120, "n2", "link-changed", &[("port", "port0"), ("to", "down")]),
         record(150, "n1", "link-changed", &[("port", "port1"), ("to", "down")]),
         record(160, "n0", "path-changed", &[]),
         record(170, "n1", "path-changed", &[]),
-        EventRecord::of_fault(Instant(200), "n0", (0, 1), &script.events[0], false),
+        EventRecord::of_fault(Instant(200), "n0", 0, 1, &script.events[0], false),
         record(290, "n0", "link-changed", &[("port", "port0"), ("to", "up")]),
         record(300, "n0", "path-changed", &[]),
         record(310, "n1", "link-changed", &[("port", "port1"), ("to", "up")]),
@@ -99,7 +99,7 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
             let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
             let fields = [("port", "port0"), ("to", "down"), ("cause", cause)];
             report.events = vec![
-                EventRecord::of_fault(Instant(100), "n0", (0, 1), &script.events[0], true),
+                EventRecord::of_fault(Instant(100), "n0", 0, 1, &script.events[0], true),
                 record(100 + took_ns, "n0", "link-changed", &fields),
             ];
             report.clock = clock.to_owned();
@@ -223,7 +223,8 @@ fn beginnings_that_are_kept_as_a_number_count() {
         lines.push(EventRecord::of_fault(
             Instant(number),
             "n0",
-            (0, number / 2 + 1),
+            0,
+            number / 2 + 1,
             &script.events[0],
             number % 2 == 0,
         ));
@@ -238,7 +239,7 @@ fn judged_twice(said: &[(u64, u64, bool)]) -> (u64, Vec<String>) {
     let text = "name: twice\nevents: [{what: down, where: n0--n1, for: 1us, every: 1ms, times: 2}]\n";
     let script = FaultScript::parse(text, "twice", &plan()).expect("a script");
     let line = |(at_ns, time, begins): &(u64, u64, bool)| {
-        EventRecord::of_fault(Instant(*at_ns), "n0", (0, *time), &script.events[0], *begins)
+        EventRecord::of_fault(Instant(*at_ns), "n0", 0, *time, &script.events[0], *begins)
     };
     let mut report = after_a_cut(&script);
     (report.events, report.failures) = (said.iter().map(line).collect(), Vec::new());

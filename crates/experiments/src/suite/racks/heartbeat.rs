@@ -5,7 +5,7 @@
 
 use rackloom_plan::random_share;
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId};
-use rackloom_simulator::{Action, Simulation};
+use rackloom_simulator::{Action, RecordedEvent, Simulation};
 
 use crate::answer;
 use crate::chart::{Axes, Axis};
@@ -130,10 +130,10 @@ fn detection_of(interval_ns: u64, misses: u64, phase_ns: u64) -> Result<u64, Str
     let death = Instant(20 * interval_ns + phase_ns);
     simulation.schedule(death, Action::Kill { member: victim });
     simulation.step_until(death + interval_ns * (misses + 2)).map_err(|stalled| stalled.to_string())?;
-    let noticed = simulation.events().iter().find(|(at, node, event)| {
+    let noticed = simulation.events().iter().find(|RecordedEvent { at, node, event }| {
         let is_it =
             matches!(event, Event::LinkChanged { to: LinkState::Down, cause: LinkCause::HeartbeatDead, .. });
         is_it && *node == survivor && *at >= death
     });
-    noticed.map(|(at, ..)| at.since(death)).ok_or_else(|| "the death was never detected".to_owned())
+    noticed.map(|recorded| recorded.at.since(death)).ok_or_else(|| "the death was never detected".to_owned())
 }

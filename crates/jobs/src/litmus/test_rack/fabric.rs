@@ -5,7 +5,7 @@ use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{
     Atomic, AtomicKind, Condition, Event, JobMemory, LocalRange, Memory, MemoryAccess, MemoryDone,
     MemoryRequest, MemoryToken, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress,
-    Signal, SignalKind, Width,
+    Signal, Width,
 };
 
 use super::Defect;
@@ -303,11 +303,7 @@ impl Fabric {
 
     pub(super) fn raise(&mut self, flight: &Flight, signal: Option<Signal>) {
         let Some(signal) = signal else { return };
-        let kind = match signal.kind {
-            SignalKind::Set => AtomicKind::Set,
-            SignalKind::Add => AtomicKind::FetchAdd,
-        };
-        let atomic = Atomic { kind, width: Width::Eight, operand: signal.value, compare: 0 };
+        let atomic = signal.kind.atomic(signal.value);
         self.apply(usize::from(flight.target), signal.region, signal.offset, atomic);
     }
 

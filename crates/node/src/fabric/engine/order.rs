@@ -3,7 +3,8 @@
 //! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
 
 use rackloom_protocol::{
-    Command, Completion as Level, Event, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
+    Command, Completion as Level, Event, ListedStore, Member, MemberRole, NodeId, OperationId, RegionId,
+    RemoteAddress,
 };
 
 use super::core::{BatchHint, Core};
@@ -192,7 +193,7 @@ impl Core {
         let (plain, mut last) = (&mut self.table.plain, NAMELESS);
         let named = stores.iter().map(|store| {
             last = plain.open(store.context, peer, None);
-            (last, &store.target, store.data)
+            ListedStore { operation: last, target: &store.target, data: store.data }
         });
         let (taken, refused) = member.member_mut().stores(peer, named, Level::Visible);
         let refused = refused.map(|refused| {
@@ -216,7 +217,11 @@ impl Core {
         if stores.is_empty() {
             return (direct, None);
         }
-        let nameless = stores.iter().map(|store| (NAMELESS, &store.target, store.data));
+        let nameless = stores.iter().map(|store| ListedStore {
+            operation: NAMELESS,
+            target: &store.target,
+            data: store.data,
+        });
         let (taken, refused) = member.member_mut().stores(peer, nameless, Level::Accepted);
         let taken = direct + taken;
         (taken, refused.map(|refused| self.table.deaths.name(Error::from_refusal(refused, Some(peer)))))

@@ -293,8 +293,8 @@ impl Group {
     /// # Errors
     /// Those of [`GroupRequest::wait`].
     pub fn all_gather<'a, T: Element>(&self, input: &'a [T], output: &'a mut [T]) -> GroupRequest<'a> {
-        let rows = (1, self.members().len());
-        self.parts(Collective::AllGather, MOVED, Data::between(input, output, rows, size_of_val(input)))
+        let data = Data::between(input, output, 1, self.members().len(), size_of_val(input));
+        self.parts(Collective::AllGather, MOVED, data)
     }
 
     /// Fills `output` with this member's part of the element-wise reduction of all inputs. An input has one part per member, in rank order,
@@ -308,8 +308,8 @@ impl Group {
         output: &'a mut [T],
         operation: ReduceOperation,
     ) -> GroupRequest<'a> {
-        let (rows, row_bytes) = ((self.members().len(), 1), size_of_val(output));
-        let data = Data::between(input, output, rows, row_bytes);
+        let (members, row_bytes) = (self.members().len(), size_of_val(output));
+        let data = Data::between(input, output, members, 1, row_bytes);
         self.parts(Collective::ReduceScatter, reduced::<T>(operation), data)
     }
 
@@ -321,7 +321,7 @@ impl Group {
     pub fn all_to_all<'a, T: Element>(&self, input: &'a [T], output: &'a mut [T]) -> GroupRequest<'a> {
         let members = self.members().len();
         let row_bytes = input.len() / members * size_of::<T>();
-        self.parts(Collective::AllToAll, MOVED, Data::between(input, output, (members, members), row_bytes))
+        self.parts(Collective::AllToAll, MOVED, Data::between(input, output, members, members, row_bytes))
     }
 
     /// Fills `output` at the root with the inputs of all members in rank order. At other members `output` may be empty.
@@ -336,7 +336,7 @@ impl Group {
     ) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
             let output_rows = if root == self.rank() { self.members().len() } else { 0 };
-            let data = Data::between(input, output, (1, output_rows), size_of_val(input));
+            let data = Data::between(input, output, 1, output_rows, size_of_val(input));
             Ok(self.call(Collective::Gather { root }, MOVED, data.check()?))
         }))
     }
@@ -355,7 +355,7 @@ impl Group {
         self.request(self.root(root).and_then(|root| {
             let input_rows = if root == self.rank() { self.members().len() } else { 0 };
             let row_bytes = size_of_val(output);
-            let data = Data::between(input, output, (input_rows, 1), row_bytes);
+            let data = Data::between(input, output, input_rows, 1, row_bytes);
             Ok(self.call(Collective::Scatter { root }, MOVED, data.check()?))
         }))
     }
@@ -427,7 +427,8 @@ impl<'a> Data<'a> {
     fn between<T: Element>(
         input: &'a [T],
         output: &'a mut [T],
-        (input_rows, output_rows): (usize, usize),
+        input_rows: usize,
+        output_rows: usize,
         row_bytes: usize,
     ) -> Self {
         let (input, output) = (Input::Bytes(bytes_of(input)), Output::Bytes(bytes_of_mut(output)));

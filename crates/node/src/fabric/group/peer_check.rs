@@ -36,7 +36,8 @@ impl PeerCheck {
         &mut self,
         core: &mut Core,
         group: &Inner,
-        (running, call): (&Running, CallName),
+        running: &Running,
+        call: CallName,
         issued: &mut bool,
     ) -> Result<(), Error> {
         let now = core.member()?.now();
@@ -64,13 +65,14 @@ impl PeerCheck {
             return Ok(());
         }
         let peer = group.membership.members[from];
-        self.judge(answer?, (call, peer), dead, deaths)
+        self.judge(answer?, call, peer, dead, deaths)
     }
 
     fn judge(
         &mut self,
         group_status: GroupStatus,
-        (call, peer): (CallName, NodeId),
+        call: CallName,
+        peer: NodeId,
         dead: Option<NodeId>,
         deaths: u64,
     ) -> Result<(), Error> {

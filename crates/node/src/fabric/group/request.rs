@@ -159,7 +159,7 @@ impl<'a> Call<'a> {
         match &self.stage {
             Stage::Meeting(running) | Stage::Moving(running, _) => {
                 group.check_departure()?;
-                self.peer_check.advance(core, group, (running, self.name), &mut issued)?;
+                self.peer_check.advance(core, group, running, self.name, &mut issued)?;
             }
             _ => group.watch(core)?,
         }
@@ -208,8 +208,9 @@ impl<'a> Call<'a> {
             let size = Size { collective: Collective::Barrier, elements: 0, element_bytes: 1 };
             let schedule = state.schedules.find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
-            let run = (Set::Barrier, state.barriers, self.name.kind);
-            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, super::MOVED)));
+            let (number, kind) = (state.barriers, self.name.kind);
+            let running = Running::new(&group.membership, schedule, Set::Barrier, number, kind, super::MOVED);
+            return Ok(Stage::Meeting(running));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
@@ -218,8 +219,8 @@ impl<'a> Call<'a> {
         let schedule = state.schedules.find(size)?;
         state.runs = state.runs.wrapping_add(1);
         let kind = self.kind(group.membership.terms, elements);
-        let run = (Set::of_run(state.runs), state.runs, kind);
-        let running = Running::new(&group.membership, schedule, run, self.arithmetic);
+        let (set, number) = (Set::of_run(state.runs), state.runs);
+        let running = Running::new(&group.membership, schedule, set, number, kind, self.arithmetic);
         let membership = running.buffer(&group.membership, Buffer::Input);
         self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))

@@ -49,7 +49,9 @@ impl Running {
     pub(super) fn new(
         membership: &Membership,
         schedule: Arc<Schedule>,
-        (set, number, kind): (Set, u32, u32),
+        set: Set,
+        number: u32,
+        kind: u32,
         arithmetic: Arithmetic,
     ) -> Self {
         let number = u64::from(number) << RUN_SHIFT | u64::from(kind);

@@ -77,7 +77,7 @@ fn take(rack: &str, seat: &str) -> Result<Node, JoinError> {
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
-    start_node(&plan, start, wake_thread, (stream, rest, later))
+    start_node(&plan, start, wake_thread, Connection { stream, rest, later })
 }
 
 /// Returns the kind of the rack's wire, if a seat inside a process can use it.
@@ -151,13 +151,23 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, JoinError> 
     Ok(plan)
 }
 
+/// Connection to the supervisor after it has given the seat away.
+struct Connection {
+    stream: UnixStream,
+    /// Bytes that have been received after the answer.
+    rest: Vec<u8>,
+    /// Descriptors that came with the answer and belong to later messages.
+    later: Vec<OwnedFd>,
+}
+
 /// Opens the wires and starts the node.
 fn start_node(
     plan: &Plan,
     start: Start,
     listening: Option<(Doorbell, WakeThread)>,
-    (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
+    connection: Connection,
 ) -> Result<Node, JoinError> {
+    let Connection { stream, rest, later } = connection;
     let id = NodeId(start.member);
     let member = plan.members.get(id.index()).ok_or("the rack's file has no such member")?;
     if member.role != MemberRole::Endpoint {

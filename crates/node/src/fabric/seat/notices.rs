@@ -87,7 +87,7 @@ impl FaultNotices for &NoticeSender {
 
 /// Returns the event as a line of the report (`docs/cli.md`).
 fn record(line: FaultLine<'_>) -> EventRecord {
-    EventRecord::of_fault(line.at, line.member, (line.number, line.time), line.event, line.begins)
+    EventRecord::of_fault(line.at, line.member, line.number, line.time, line.event, line.begins)
 }
 
 /// Returns the notice that a fault script could not be read for this seat's plan.

@@ -156,9 +156,7 @@ mod tests {
             edges: shape.links.iter().map(|(_, edge)| *edge).collect(),
         };
         (0..shape.members.len())
-            .map(|member| {
-                graph.ports(NodeId(member as u16)).iter().map(|(_, neighbour, _)| neighbour.0).collect()
-            })
+            .map(|member| graph.ports(NodeId(member as u16)).iter().map(|port| port.neighbour.0).collect())
             .collect()
     }
 

@@ -25,6 +25,17 @@ const PASSES_THE_END: CommandRefused =
 /// Largest number of long transfers that may be queued towards one node.
 const BULK_QUEUE_MAX: usize = 1024;
 
+/// Store of a list of stores to one node.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedStore<'d> {
+    /// Name of the operation in its completion.
+    pub operation: OperationId,
+    /// Destination.
+    pub target: &'d RemoteAddress,
+    /// Bytes to store.
+    pub data: &'d [u8],
+}
+
 impl Endpoint {
     pub(in crate::endpoint) fn take_command(&mut self, command: Command<'_>) -> Result<(), CommandRefused> {
         match command {
@@ -118,12 +129,12 @@ impl Endpoint {
     pub fn stores<'d>(
         &mut self,
         node: NodeId,
-        stores: impl Iterator<Item = (OperationId, &'d RemoteAddress, &'d [u8])>,
+        stores: impl Iterator<Item = ListedStore<'d>>,
         completion: Completion,
     ) -> (usize, Option<CommandRefused>) {
         let mut taken = 0;
         let begun = self.with_peer(node, Class::Request, |endpoint, peer| {
-            for (operation, target, data) in stores {
+            for ListedStore { operation, target, data } in stores {
                 debug_assert_eq!(target.node, node, "a list of stores is for one node");
                 endpoint.start_store_in_order(peer, operation, target, data, completion)?;
                 taken += 1;

@@ -7,9 +7,8 @@ use crate::endpoint::peer::{Offer, Peer};
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
-use crate::memory::{FrameRange, LeaseId};
+use crate::memory::FrameRange;
 use crate::operation::bulk::Bulk;
-use crate::operation::groups::GroupId;
 use crate::operation::messages::{
     Content, EAGER_BUDGET_BYTES, EAGER_BYTES_MAX, Posted, Unexpected, eager_cost,
 };
@@ -194,7 +193,11 @@ impl Endpoint {
             }
             Content::Eager { lease, frame_offset } => {
                 self.send_received(peer, number, eager_cost(length));
-                self.land_eager(peer, posted.into, (lease, frame_offset), length, (group, end));
+                let mark = self.memory.mark();
+                let LocalRange { region, offset: region_offset, .. } = posted.into;
+                self.memory.add_range(FrameRange { frame_offset, length: length as u32, region_offset });
+                let purpose = Purpose::Receive { group, length, end };
+                self.memory.write(pending(peer, region, purpose), lease, mark);
                 end.is_some()
             }
             Content::Offered => {
@@ -204,21 +207,6 @@ impl Endpoint {
                 false
             }
         }
-    }
-
-    fn land_eager(
-        &mut self,
-        peer: &Peer,
-        into: LocalRange,
-        (lease, frame_offset): (LeaseId, u32),
-        length: u64,
-        (group, end): (GroupId, Option<u32>),
-    ) {
-        let mark = self.memory.mark();
-        let range = FrameRange { frame_offset, length: length as u32, region_offset: into.offset };
-        self.memory.add_range(range);
-        let purpose = Purpose::Receive { group, length, end };
-        self.memory.write(pending(peer, into.region, purpose), lease, mark);
     }
 
     /// Notifies the sender that a message was received.

@@ -12,13 +12,14 @@ use crate::ids::{Class, Key, RegionId};
 use crate::link::credits::is_ahead;
 use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
+use crate::operation::Atomic;
 use crate::operation::bulk::Bulk;
 use crate::operation::messages::{Content, Unexpected, eager_cost};
-use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
 use crate::time::Instant;
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 use crate::wire::packed::{Operation, Operations};
+use crate::wire::writes::Write;
 
 /// Writes to one region that become one request.
 #[derive(Clone, Copy)]
@@ -57,12 +58,11 @@ impl Endpoint {
         let mut number = header.first_operation;
         let mut reader = Operations::new(operations);
         while let Some(Ok(operation)) = reader.next() {
-            let end_of_payload = (OPERATIONS + reader.position()) as u32;
             if let Operation::Select { region, key } = operation {
                 service.selected = (region, key);
                 continue;
             }
-            self.serve_operation(&mut service, peer, number, &operation, end_of_payload);
+            self.serve_operation(&mut service, peer, number, &operation, reader.position());
             number = number.wrapping_add(1);
         }
         self.close_batch(&mut service, peer);
@@ -76,27 +76,27 @@ impl Endpoint {
         }
     }
 
+    /// Executes one operation of a packet, which ends at `position` of the list.
     fn serve_operation(
         &mut self,
         service: &mut Service,
         peer: &mut Peer,
         number: u32,
         operation: &Operation<'_>,
-        end_of_payload: u32,
+        position: usize,
     ) {
+        let end_of_payload = (OPERATIONS + position) as u32;
         let is_request = matches!(service.class, Class::Request | Class::Bulk);
         service.may_send |= !matches!(operation, Operation::Store { .. } | Operation::Put { .. });
         let result = match *operation {
-            Operation::Store { offset, data } if is_request => self.serve_write(
-                service,
-                peer,
-                number,
-                (offset, data),
-                (offset, data.len() as u64),
-                end_of_payload,
-            ),
+            Operation::Store { offset, data } if is_request => {
+                let (start, total, length) = (offset, data.len() as u64, data.len());
+                let at = position - length;
+                self.serve_write(service, peer, number, Write { offset, start, total, at, length })
+            }
             Operation::Put { offset, start, total, data } if is_request => {
-                self.serve_write(service, peer, number, (offset, data), (start, total), end_of_payload)
+                let (at, length) = (position - data.len(), data.len());
+                self.serve_write(service, peer, number, Write { offset, start, total, at, length })
             }
             Operation::Load { offset, length } if is_request => {
                 self.serve_load(service, peer, number, offset, length)
@@ -105,7 +105,7 @@ impl Endpoint {
                 self.serve_atomic(service, peer, number, offset, atomic)
             }
             Operation::Signal { offset, kind, value, counted } if is_request => {
-                self.serve_signal(service, peer, (number, counted), offset, (kind, value))
+                self.serve_signal(service, peer, number, counted, offset, kind.atomic(value))
             }
             Operation::Message { tag, data } if is_request => {
                 let length = data.len() as u64;
@@ -199,12 +199,11 @@ impl Endpoint {
         service: &mut Service,
         peer: &mut Peer,
         number: u32,
-        (offset, data): (u64, &[u8]),
-        (start, total): (u64, u64),
-        end_of_payload: u32,
+        write: Write,
     ) -> Result<(), OperationError> {
+        let Write { offset, start, total, at, length } = write;
         self.check(service, Need::Write, start, total)?;
-        let end = offset.checked_add(data.len() as u64);
+        let end = offset.checked_add(length as u64);
         if offset < start || end.is_none_or(|end| end > start + total) {
             return Err(OperationError::OutOfBounds);
         }
@@ -215,9 +214,8 @@ impl Endpoint {
         let mark = self.memory.mark();
         let batch = service.batch.get_or_insert(Batch { region, mark, first: number, end: number });
         batch.end = number.wrapping_add(1);
-        if !data.is_empty() {
-            let length = data.len() as u32;
-            let frame_offset = end_of_payload - length;
+        if length > 0 {
+            let (frame_offset, length) = ((OPERATIONS + at) as u32, length as u32);
             self.memory.add_range(FrameRange { frame_offset, length, region_offset: offset });
         }
         Ok(())
@@ -291,20 +289,16 @@ impl Endpoint {
         &mut self,
         service: &mut Service,
         peer: &mut Peer,
-        (number, counted): (u32, u32),
+        number: u32,
+        counted: u32,
         offset: u64,
-        (kind, value): (SignalKind, u64),
+        atomic: Atomic,
     ) -> Result<(), OperationError> {
         self.check(service, Need::Write, offset, 8)?;
         if !offset.is_multiple_of(8) {
             return Err(OperationError::Misaligned);
         }
         self.close_batch(service, peer);
-        let kind = match kind {
-            SignalKind::Set => AtomicKind::Set,
-            SignalKind::Add => AtomicKind::FetchAdd,
-        };
-        let atomic = Atomic { kind, width: Width::Eight, operand: value, compare: 0 };
         let end = number.wrapping_add(1);
         let purpose = Purpose::Signal { class: service.class, first: number, end, counted };
         self.memory.atomic(pending(peer, service.selected.0, purpose), offset, atomic);
@@ -349,7 +343,7 @@ impl Endpoint {
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
         peer.refusal_holds.push_back(hold);
-        self.note_failed(peer, class, (number, number.wrapping_add(1)), Some(error));
+        self.note_failed(peer, class, number, number.wrapping_add(1), Some(error));
     }
 
     /// Releases refusals that have arrived, so that they no longer limit the operation acknowledgement.

@@ -7,12 +7,13 @@ use crate::error::OperationError;
 use crate::ids::Class;
 
 impl Endpoint {
-    /// Records failed operations of a stream.
+    /// Records failed operations of a stream, from `first` to before `end`.
     pub(in crate::endpoint) fn note_failed(
         &mut self,
         peer: &mut Peer,
         class: Class,
-        (first, end): (u32, u32),
+        first: u32,
+        end: u32,
         error: Option<OperationError>,
     ) {
         let visible = peer.receivers[class.index()].visible;

@@ -103,7 +103,8 @@ impl Endpoint {
     pub(in crate::endpoint) fn takes_early(
         &self,
         peer: &Peer,
-        (slot, port): (usize, PortId),
+        slot: usize,
+        port: PortId,
         header: &FabricHeader,
         operations: &[u8],
     ) -> bool {

@@ -21,7 +21,8 @@ use crate::ids::{Channel, Class, PortId};
 use crate::memory::MemoryFault;
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
-use crate::transport::packet::PayloadSource;
+use crate::transport::packet::{Packet, PayloadSource};
+use crate::wire::header_prediction::FreshPacket;
 use crate::wire::layout::{FABRIC, OPERATIONS};
 use crate::wire::packed::make_void;
 
@@ -181,8 +182,9 @@ impl Endpoint {
             let link = outgoing.number(length)?;
             // The window was open, so the uncut rest follows.
             let ack_now = is_last && !more_bulk;
-            let numbers = (psn, packet.first_operation, packet.operation_count);
-            template.write_fresh(out, length - FABRIC, &link, numbers, ack_now);
+            let &Packet { first_operation, operation_count, .. } = packet;
+            let fresh = FreshPacket { psn, first_operation, operation_count, ack_now };
+            template.write_fresh(out, length - FABRIC, &link, fresh);
             place_operations(packet, out);
             if let Some(source) = unread {
                 leave_void(source, &mut out[..length]);

@@ -8,8 +8,8 @@ use crate::ids::{Channel, Class, PortId};
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
 use crate::transport::packet::PayloadSource;
-use crate::wire::frame::{FabricHeader, PiggybackAck};
-use crate::wire::header_prediction::{Numbers, Template};
+use crate::wire::frame::{FabricHeader, StreamAck};
+use crate::wire::header_prediction::{FreshPacket, Numbers, Template};
 use crate::wire::layout::{FABRIC, OPERATIONS};
 use crate::wire::packed::Operation;
 
@@ -117,7 +117,8 @@ impl Endpoint {
             && *through == port
         {
             let link = self.forwarder.number_ack_plain(port, length);
-            template.write_fresh(out, length - FABRIC, &link, (0, 0, operation_count), false);
+            let fresh = FreshPacket { operation_count, ..FreshPacket::default() };
+            template.write_fresh(out, length - FABRIC, &link, fresh);
             return Passage::Plain;
         }
         FabricHeader { operation_count, ..peer.headers[Class::Reply.index()] }.write(out);
@@ -150,7 +151,7 @@ impl Endpoint {
                 self.ready_data[port.index()].of_mut(channel).pop_front();
                 continue;
             };
-            let outcome = self.send_packet(now, (port, channel), &mut peer, class, out);
+            let outcome = self.send_packet(now, port, channel, &mut peer, class, out);
             if !matches!(outcome, Sending::Stalled) {
                 self.end_turn(port, channel, &mut peer, class);
             }
@@ -182,7 +183,8 @@ impl Endpoint {
     fn send_packet(
         &mut self,
         now: Instant,
-        (port, channel): (PortId, Channel),
+        port: PortId,
+        channel: Channel,
         peer: &mut Peer,
         class: Class,
         out: &mut [u8],
@@ -192,15 +194,14 @@ impl Endpoint {
         }
         let Some(index) = peer.senders[class.index()].next() else { return Sending::Nothing };
         self.withdraw_answer(peer, class, index);
-        let length = OPERATIONS + peer.senders[class.index()].packet(index).0.length();
+        let length = OPERATIONS + peer.senders[class.index()].packet(index).length();
         if !self.forwarder.admits_own(port, channel, length) {
             self.forwarder.note_stall(now, port, channel, length);
             return Sending::Stalled;
         }
-        let ack = self.piggyback(peer);
-        let passage = self.write_headers(port, peer, class, (index, length, ack), out);
+        let passage = self.write_headers(port, peer, class, index, length, out);
         let sender = &mut peer.senders[class.index()];
-        let packet = sender.packet(index).0;
+        let packet = sender.packet(index);
         place_operations(packet, out);
         let body = packet.source.as_ref().map_or(Body::Written, gathered);
         let path = if peer.path_choice.are_several() { port.0 } else { 0 };
@@ -213,17 +214,20 @@ impl Endpoint {
         Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true, passage })
     }
 
-    /// Writes the headers of a packet, from the template of its stream and port if there is one, else field by field.
+    /// Writes the headers of a packet, with an acknowledgement if one is due. They come from the template of its stream and
+    /// port if there is one, and are written field by field otherwise.
     fn write_headers(
         &mut self,
         port: PortId,
         peer: &mut Peer,
         class: Class,
-        (index, length, ack): (usize, usize, Option<PiggybackAck>),
+        index: usize,
+        length: usize,
         out: &mut [u8],
     ) -> Passage {
+        let ack = self.piggyback(peer);
         let (more_bulk, sender) = (peer.has_more_bulk(class), &peer.senders[class.index()]);
-        let (packet, psn, is_last) = sender.packet(index);
+        let (packet, psn, is_last) = (sender.packet(index), sender.psn(index), sender.is_last(index));
         let ack_now = is_last && !(more_bulk && sender.window_open());
         let (operation_count, first_operation) = (packet.operation_count, packet.first_operation);
         let again = packet.transmissions > 0;
@@ -250,7 +254,7 @@ impl Endpoint {
     /// requester then gets an error instead of invalid bytes.
     fn withdraw_answer(&mut self, peer: &mut Peer, class: Class, index: usize) {
         let sender = &mut peer.senders[class.index()];
-        let Some(source) = sender.packet(index).0.source else { return };
+        let Some(source) = sender.packet(index).source else { return };
         let Some(number) = source.answers else { return };
         if self.regions.holds(source.region, source.offset, source.length as u64) {
             return;
@@ -262,7 +266,7 @@ impl Endpoint {
         self.forwarder.push_event(event);
     }
 
-    fn piggyback(&mut self, peer: &mut Peer) -> Option<PiggybackAck> {
+    fn piggyback(&mut self, peer: &mut Peer) -> Option<StreamAck> {
         if !peer.may_have_acks_due {
             return None;
         }
@@ -273,7 +277,7 @@ impl Endpoint {
         let operation = peer.acknowledged_operation(class);
         let receiver = &mut peer.receivers[class.index()];
         receiver.acknowledge(&mut self.bitmap);
-        Some(PiggybackAck { class, psn: receiver.expected(), operation })
+        Some(StreamAck { class, psn: receiver.expected(), operation })
     }
 }
 
