@@ -148,7 +148,7 @@ fn print(report: &Report, arguments: &Arguments) -> Result<(), Failure> {
         serde_json::to_string_pretty(report)
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error))?
     } else if arguments.markdown {
-        show::markdown(report)
+        output::show::markdown(report)
     } else {
         output::show::table(report)
     };
@@ -179,12 +179,16 @@ mod tests {
 
     #[test]
     fn the_documented_figures_have_the_rows_order_and_units_of_this_tool() {
-        let documented = documented(show::MARKDOWN_HEADING);
+        let documented = documented(crate::output::show::MARKDOWN_HEADING);
         let rows = rows::all();
         let names: Vec<_> = documented.iter().map(|cells| cells[0].trim_matches('`')).collect();
         assert_eq!(names, rows.iter().map(|row| row.name).collect::<Vec<_>>());
         for (row, cells) in rows.iter().zip(&documented) {
-            assert_eq!(cells.len(), show::MARKDOWN_HEADING.matches('|').count() - 1, "{cells:?}");
+            assert_eq!(
+                cells.len(),
+                crate::output::show::MARKDOWN_HEADING.matches('|').count() - 1,
+                "{cells:?}"
+            );
             for figure in &cells[1..3] {
                 let unit = figure.split_once(' ').map(|(_, unit)| unit);
                 assert!(unit.is_none_or(|unit| row.unit.symbols().contains(&unit)), "{}: {figure}", row.name);

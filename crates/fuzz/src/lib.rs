@@ -357,7 +357,9 @@ mod tests {
             let strategy = (any::<usize>(), any::<usize>(), prop::collection::vec(mutation(), 1..4));
             let mut drawn = || strategy.new_tree(&mut session.runner).unwrap().current();
             let drawn: Vec<_> = (0..200).map(|_| drawn()).collect();
-            drawn.iter().map(|drawn| session.input(drawn)).collect::<Vec<_>>()
+            let drawn =
+                drawn.into_iter().map(|(base, other, mutations)| DrawnInput { base, other, mutations });
+            drawn.map(|drawn| session.input(&drawn)).collect::<Vec<_>>()
         };
         assert_eq!(inputs(), inputs());
     }

@@ -75,7 +75,7 @@ pub(crate) struct MachineReport {
 
 /// Version of the code.
 #[derive(Debug, Serialize)]
-pub(super) struct ManifestReport {
+pub(crate) struct ManifestReport {
     pub(super) version: &'static str,
     pub(super) commit: &'static str,
     is_optimised: bool,

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use rackloom_calibrate::Alternations;
 
-use crate::output::report::{DistanceReport, MachineReport, ManifestReport, Overall, Report, RowReport, RunConditions, Side};
+use crate::output::report::{
+    DistanceReport, MachineReport, ManifestReport, Overall, Report, RowReport, RunConditions, Side,
+};
 use crate::output::table::{Column, Table};
 use rackloom_runtime::units;
 
@@ -34,7 +36,7 @@ pub(crate) fn table(report: &Report) -> String {
 }
 
 /// Heading of the table of current figures in `docs/measuring.md`.
-pub(super) const MARKDOWN_HEADING: &str = "| row | raw loop | rackloom | ratio | spread | verdict |";
+pub(crate) const MARKDOWN_HEADING: &str = "| row | raw loop | rackloom | ratio | spread | verdict |";
 
 /// Formats the rows as the table of current figures, below a line that names code and machine.
 pub(crate) fn markdown(report: &Report) -> String {
