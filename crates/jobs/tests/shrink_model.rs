@@ -13,9 +13,9 @@ use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collecti
 use rackloom_jobs::{Carried, Job, Progress, Rank, Seat};
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, Instant, JobMemory,
-    LocalRange, Memory, MemoryAccess, MemoryRequest, MemoryToken, NodeId, OperationError, OperationId,
-    RegionId, RemoteAddress, Signal, SignalKind, Tenant, Width,
+    Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, Instant, InvalidCommand,
+    JobMemory, LocalRange, Memory, MemoryAccess, MemoryRequest, MemoryToken, NodeId, OperationError,
+    OperationId, RegionId, RemoteAddress, Signal, SignalKind, Tenant, Width,
 };
 
 const MS: u64 = 1_000_000;
@@ -357,7 +357,7 @@ impl Seat for Sits<'_> {
             _ => None,
         };
         if own.is_some_and(|region| region != CONTROL) && self.world.is_revoked(self.rank) {
-            return Err(CommandRefused::Invalid("the region is revoked"));
+            return Err(CommandRefused::Invalid(InvalidCommand::Source));
         }
         let (operation, action) = match command {
             Command::Store { operation, target, data, completion: Completion::Visible } => {

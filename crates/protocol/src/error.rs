@@ -19,7 +19,64 @@ pub enum CommandRefused {
     Unreachable(NodeId),
     /// The operation is malformed.
     #[error("bad operation: {0}")]
-    Invalid(&'static str),
+    Invalid(InvalidCommand),
+}
+
+/// Reason why a command is malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InvalidCommand {
+    /// A switch takes no commands.
+    #[error("a switch takes no commands")]
+    SwitchCommand,
+    /// The remote range passes the end of the address space.
+    #[error("the remote range passes the end of the address space")]
+    RemoteRange,
+    /// The word of a wait is not an aligned word of a region of this node.
+    #[error("a wait needs an aligned word of a region of this node")]
+    WaitWord,
+    /// The command does not address a remote node.
+    #[error("not a command to a remote node")]
+    NotRemote,
+    /// A store is empty or too long.
+    #[error("a store takes 1 to 16384 bytes; hint: use a put")]
+    StoreLength,
+    /// A load is empty or too long.
+    #[error("a load takes 1 to 16384 bytes; hint: use a get")]
+    LoadLength,
+    /// The destination is not within a region of this node.
+    #[error("the destination is not within a region of this node")]
+    Destination,
+    /// A load needs more requests than may be outstanding.
+    #[error("a load of more requests than may be outstanding; hint: use a get")]
+    LoadRequests,
+    /// A put has neither data nor a signal.
+    #[error("a put without data needs a signal")]
+    PutWithoutEffect,
+    /// The source is not within a region of this node.
+    #[error("the source is not within a region of this node")]
+    Source,
+    /// A get is empty or too long.
+    #[error("a get takes 1 byte to 4 GiB - 1")]
+    GetLength,
+    /// There is no wait or unmatched receive of this identifier to cancel.
+    #[error("no such wait or unmatched receive")]
+    NoSuchWait,
+    /// A message is too long.
+    #[error("a message takes up to 4 GiB - 1")]
+    MessageLength,
+    /// The message is not within a region of this node.
+    #[error("the message is not within a region of this node")]
+    MessageSource,
+    /// The buffer for a message is not within a region of this node.
+    #[error("the buffer for the message is not within a region of this node")]
+    MessageBuffer,
+    /// A live region has this number.
+    #[error("a live region has this number; hint: revoke it first")]
+    RegionExists,
+    /// The local range is not within its region.
+    #[error("the local range is not within its region")]
+    LocalRange,
 }
 
 /// Reason for which an accepted operation failed.

@@ -45,7 +45,7 @@ pub use contract::{
     TimeoutExtensions, Wires, Write, drain,
 };
 pub use endpoint::{Departure, Endpoint, ListedStore};
-pub use error::{CommandRefused, OperationError};
+pub use error::{CommandRefused, InvalidCommand, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
 pub use inspect::Inspect;

@@ -20,8 +20,8 @@ use rackloom_jobs::Job;
 use rackloom_jobs::local::{LocalPeer, memory_of, moved_bytes, withheld_note};
 use rackloom_plan::{LocalPath, Plan};
 use rackloom_protocol::{
-    Atomic, Command, CommandRefused, Completion, Condition, Endpoint, Event, Instant, LocalRange, NodeId,
-    OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    Atomic, Command, CommandRefused, Completion, Condition, Endpoint, Event, Instant, InvalidCommand,
+    LocalRange, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
 };
 
 mod carry_out;
@@ -253,8 +253,7 @@ impl Local {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 let word = LocalRange { region, offset, length: WORD_BYTES };
                 if !offset.is_multiple_of(WORD_BYTES) || !self.holds(word) {
-                    let reason = "a wait needs an aligned word of a region of one's own";
-                    return Err(CommandRefused::Invalid(reason));
+                    return Err(CommandRefused::Invalid(InvalidCommand::WaitWord));
                 }
                 let is_last = depends_on.is_some_and(|node| !endpoint.is_reachable(node));
                 self.waits.push(Wait { operation, region, offset, condition, value, depends_on, is_last });
@@ -293,7 +292,7 @@ impl Local {
         }
         let Some(access) = Access::of(command) else { return Ok(CommandPath::Frames) };
         if access.own_range().is_some_and(|range| !self.holds(range)) {
-            return Err(CommandRefused::Invalid("the local range leaves its region"));
+            return Err(CommandRefused::Invalid(InvalidCommand::LocalRange));
         }
         if self.pending.len() >= PENDING_MAX {
             return Err(CommandRefused::Busy);

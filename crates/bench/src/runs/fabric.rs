@@ -253,7 +253,7 @@ fn in_flight(
 /// Waits for completions. Returns their number; an error if one failed or none came.
 fn take(driver: &mut Driver, completions: &mut Vec<Completion>) -> Result<u64, Error> {
     if driver.poll_wait(completions, TIMEOUT) == 0 {
-        return Err(Error::Invalid("no operation ended in ten seconds"));
+        return Err(Error::TimedOut { peer: None, waited_ms: 10_000, continues: true });
     }
     let mut count = 0;
     for completion in completions.drain(..) {

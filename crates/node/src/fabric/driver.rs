@@ -14,7 +14,7 @@ use std::time::Duration;
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
 use super::completion::Completion;
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::node::Node;
 use super::request::{Outcome, Request};
 use crate::biased_lock::BiasToken;
@@ -84,7 +84,7 @@ impl Driver {
         let engine = node.engine();
         let taken = std::mem::replace(&mut engine.hold().core().handler, Handler::Taken) == Handler::Taken;
         if taken {
-            return Err(Error::Invalid("the node has a driver already; hint: drop it first"));
+            return Err(Error::Invalid(Invalid::DriverExists));
         }
         let token = engine.bias();
         Ok(Self { node, token })
@@ -361,7 +361,7 @@ impl Driver {
 
     fn local(&self, region: &Region, bytes: Range<u64>) -> Result<LocalRange, Error> {
         if !std::ptr::eq(&**region.engine(), &**self.node.engine()) {
-            return Err(Error::Invalid("the region belongs to another node"));
+            return Err(Error::Invalid(Invalid::OtherNode));
         }
         let length = bytes.end.saturating_sub(bytes.start);
         Ok(LocalRange { region: region.options().region, offset: bytes.start, length })

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rackloom_protocol::{CommandRefused, NodeId, OperationError, RegionId};
+use rackloom_protocol::{CommandRefused, InvalidCommand, NodeId, OperationError, RegionId};
 use thiserror::Error;
 
 /// Reason for which an operation or the creation of an object failed.
@@ -49,7 +49,7 @@ pub enum Error {
     Failed(OperationError),
     /// The operation is not valid on any node.
     #[error("bad operation: {0}")]
-    Invalid(&'static str),
+    Invalid(Invalid),
     /// The plan has no other GPU node of this number.
     #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
     NoSuchNode(NodeId),
@@ -133,6 +133,107 @@ pub enum Error {
     },
 }
 
+/// Reason why an operation is not valid on any node.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// The core refused the command. Its reason names the limit.
+    #[error(transparent)]
+    Command(#[from] InvalidCommand),
+    /// The request has begun.
+    #[error("the request has begun; hint: wait for it, or await it")]
+    HasBegun,
+    /// The request or the region belongs to another node.
+    #[error("the request or the region belongs to another node")]
+    OtherNode,
+    /// The plan has a port without a link.
+    #[error("the plan has a port without a link")]
+    PortWithoutLink,
+    /// The operations belong to several nodes.
+    #[error("operations of several nodes; hint: use a queue")]
+    SeveralNodes,
+    /// The list of operations is empty.
+    #[error("there is nothing to wait for")]
+    NothingToAwait,
+    /// The operation cannot be cancelled.
+    #[error("only receives and waits on words can be cancelled")]
+    NotCancellable,
+    /// The region is longer than the address space.
+    #[error("the region is too large")]
+    RegionTooLarge,
+    /// The node has regions on another device.
+    #[error("the node has regions on another device; hint: one device per node")]
+    OtherDevice,
+    /// The range is not within its region.
+    #[error("the range is not within the region")]
+    OutsideRegion,
+    /// There are other handles or slices of the region.
+    #[error("other handles or slices of the region are alive; hint: drop them first")]
+    RegionShared,
+    /// An atomic of another width than 4 or 8 bytes.
+    #[error("an atomic has 4 or 8 bytes")]
+    AtomicWidth,
+    /// A store from a kernel of another width than 4 or 8 bytes.
+    #[error("a store from a kernel has 4 or 8 bytes")]
+    StoreWidth,
+    /// A kernel wrote an unknown command.
+    #[error("there is no such command")]
+    UnknownCommand,
+    /// A kernel named a node that the plan does not have.
+    #[error("there is no such node")]
+    UnknownNode,
+    /// The status words of a group have values that no member writes.
+    #[error("the group's region was overwritten by another program")]
+    GroupOverwritten,
+    /// A group has too many members, or an array has too many elements.
+    #[error("no schedule for so many members or elements")]
+    NoSchedule,
+    /// The array is longer than the address space.
+    #[error("the array is too large")]
+    ArrayTooLarge,
+    /// A part of an array is no whole number of elements.
+    #[error("a part of the array is no whole number of elements")]
+    PartialElement,
+    /// The root of a collective is not a member of the group.
+    #[error("the root is not a member of the group")]
+    RootNotMember,
+    /// The staging of a group is longer than the address space.
+    #[error("the staging is too large; hint: GroupOptions::staging")]
+    StagingTooLarge,
+    /// A group has no lane, or more than [`super::GroupOptions::LANES_MAX`].
+    #[error("a group has 1 to 64 lanes; hint: GroupOptions::lanes")]
+    LaneCount,
+    /// A node is named twice among the members of a group.
+    #[error("a node is named twice in the group")]
+    MemberTwice,
+    /// This node is not among the members of the group.
+    #[error("this node is not a member of the group")]
+    NotMember,
+    /// The core refused a command for a reason that this version does not know.
+    #[error("the core refused it")]
+    UnknownRefusal,
+    /// The node has a driver already.
+    #[error("the node has a driver already; hint: drop it first")]
+    DriverExists,
+    /// An array is too short for the collective.
+    #[error("an array is too short for the collective; hint: one part per member, all of one length")]
+    ArrayTooShort,
+    /// Another collective of the group has not ended.
+    #[error("another collective of the group has not ended; hint: one group per thread")]
+    GroupBusy,
+    /// The staging of a group holds less than one element of each member.
+    #[error("the group's staging is too small for one element of each member; hint: GroupOptions::staging")]
+    StagingTooSmall,
+    /// An operation that waits for others cannot be posted.
+    #[error("what waits for others cannot be posted; hint: submit it to a queue")]
+    NotPostable,
+    /// The node has no region on a device.
+    #[error("the node has no region on a device; hint: allocate_on_device comes first")]
+    NoDevice,
+}
+
 impl Error {
     pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::System { what, cause }
@@ -159,8 +260,8 @@ impl Error {
             CommandRefused::Busy => Self::Busy { peer },
             CommandRefused::NoSuchNode(node) => Self::NoSuchNode(node),
             CommandRefused::Unreachable(peer) => Self::PeerLost { peer, maybe_done: false },
-            CommandRefused::Invalid(reason) => Self::Invalid(reason),
-            _ => Self::Invalid("the core refused it"),
+            CommandRefused::Invalid(reason) => Self::Invalid(Invalid::Command(reason)),
+            _ => Self::Invalid(Invalid::UnknownRefusal),
         }
     }
 

@@ -17,7 +17,7 @@ use rackloom_protocol::{
 };
 
 use super::completion::Completion;
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::node::Node;
 use super::queue::Queue;
 use crate::fabric::engine::activity::Activity;
@@ -48,9 +48,7 @@ impl Node {
     /// [`Error::Closed`].
     pub fn command_queue(&self, slots: u32) -> Result<CommandQueue, Error> {
         let device = self.with_core(|core| Ok::<_, Error>(core.member()?.memory_mut().device().cloned()))?;
-        let device = device.ok_or(Error::Invalid(
-            "the node has no region on a device; hint: allocate_on_device comes first",
-        ))?;
+        let device = device.ok_or(Error::Invalid(Invalid::NoDevice))?;
         let ring = CommandRing::new(device.lock().device(), slots).map_err(|cause| Error::System {
             what: "cannot make a ring",
             cause: std::io::Error::other(cause),
@@ -191,7 +189,7 @@ fn give(core: &mut Core, requested: &DeviceCommand, ticket: u64, ended: &Arc<Que
 fn command<'w>(requested: &DeviceCommand, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let operation = NAMELESS;
     let node =
-        |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
+        |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid(Invalid::UnknownNode));
     let peer = || node(requested.peer);
     let all_or_peer = || if requested.peer == ANY_PEER { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
@@ -203,10 +201,10 @@ fn command<'w>(requested: &DeviceCommand, word: &'w [u8; 8]) -> Result<Command<'
         offset: requested.local_offset,
         length: requested.length,
     };
-    Ok(match requested.kind().ok_or(Error::Invalid("there is no such command"))? {
+    Ok(match requested.kind().ok_or(Error::Invalid(Invalid::UnknownCommand))? {
         CommandKind::Store => {
             let data = word.get(..requested.width() as usize).filter(|data| matches!(data.len(), 4 | 8));
-            let data = data.ok_or(Error::Invalid("a store is of 4 or 8 bytes"))?;
+            let data = data.ok_or(Error::Invalid(Invalid::StoreWidth))?;
             let completion = if requested.is_posted() { Level::Accepted } else { Level::Visible };
             Command::Store { operation, target: target()?, data, completion }
         }
@@ -235,7 +233,7 @@ fn atomic(requested: &DeviceCommand, kind: CommandKind) -> Result<Atomic, Error>
     let width = match requested.width() {
         4 => Width::Four,
         8 => Width::Eight,
-        _ => return Err(Error::Invalid("an atomic is of 4 or 8 bytes")),
+        _ => return Err(Error::Invalid(Invalid::AtomicWidth)),
     };
     let kind = match kind {
         CommandKind::FetchAdd => AtomicKind::FetchAdd,

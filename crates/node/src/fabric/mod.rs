@@ -79,7 +79,7 @@ pub use completion::{Completion, Ended};
 pub use counters::NodeCounters;
 pub use driver::Driver;
 pub use engine::order::Store;
-pub use error::Error;
+pub use error::{Error, Invalid};
 pub use group::{Group, GroupOptions, GroupRequest};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
@@ -95,7 +95,7 @@ pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_plan::{Plan, PlanError};
 pub use rackloom_protocol::{
-    Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
-    Width,
+    Access, Condition, InvalidCommand, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress,
+    Signal, SignalKind, Width,
 };
 pub use request::{Outcome, Received, Request};

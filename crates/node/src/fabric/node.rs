@@ -13,7 +13,7 @@ use rackloom_protocol::{
 use super::batch::Batch;
 use super::completion::Completion;
 use super::counters::NodeCounters;
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::queue::Queue;
 use super::request::{Outcome, Received, Request};
 use super::seat_control::SeatControlThread;
@@ -208,7 +208,7 @@ impl Node {
     /// # Errors
     /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if the system has no memory, [`Error::Closed`].
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
-        let length = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
+        let length = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
         self.announce_shared(options, bytes, Some(file))
     }
@@ -302,7 +302,7 @@ impl Node {
     fn request<'a, T: Outcome>(&self, command: Command<'a>, local: Option<&Region>) -> Request<'a, T> {
         let is_ours = local.is_none_or(|region| Arc::ptr_eq(&region.inner.engine, &self.engine));
         let order = Order { command, hold: local.cloned(), is_posted: false };
-        let order = is_ours.then_some(order).ok_or(Error::Invalid("the region belongs to another node"));
+        let order = is_ours.then_some(order).ok_or(Error::Invalid(Invalid::OtherNode));
         Request::new(&self.engine, order)
     }
 

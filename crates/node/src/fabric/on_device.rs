@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rackloom_protocol::RegionId;
 
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::node::Node;
 use crate::fabric::memory::bytes::{Bytes, RegionMemory};
 use crate::fabric::memory::device_memory::{DeviceBytes, DeviceMemory};
@@ -78,7 +78,7 @@ impl Node {
         length: u64,
         placing: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
     ) -> Result<Region, Error> {
-        let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
+        let mapped = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let memory = self.device(device)?;
         let region = memory.name();
         placing(&mut memory.lock(), region)?;
@@ -109,6 +109,6 @@ impl Node {
         if device.choice == choice {
             return Ok(device);
         }
-        Err(Error::Invalid("the node has regions on another device; hint: one device per node"))
+        Err(Error::Invalid(Invalid::OtherDevice))
     }
 }

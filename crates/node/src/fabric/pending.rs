@@ -10,7 +10,7 @@ use std::time::Duration;
 use rackloom_protocol::{Instant, OperationId};
 
 use super::completion::Ended;
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::request::{Outcome, Request};
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::node_engine::Engine;
@@ -116,7 +116,7 @@ impl<T: Outcome> Pending<T> {
     /// [`Error::Invalid`] for other operations.
     pub fn cancel(&mut self) -> Result<(), Error> {
         if !self.ends_when_dropped {
-            return Err(Error::Invalid("only receives and waits on words can be cancelled"));
+            return Err(Error::Invalid(Invalid::NotCancellable));
         }
         let engine = Arc::clone(&self.engine);
         let mut held = engine.hold();
@@ -212,10 +212,10 @@ pub fn wait_all<T: Outcome>(pending: Vec<Pending<T>>) -> Result<Vec<T>, Error> {
 }
 
 fn common_engine<T>(pending: &[Pending<T>]) -> Result<Arc<Engine>, Error> {
-    let first = pending.first().ok_or(Error::Invalid("there is nothing to wait for"))?;
+    let first = pending.first().ok_or(Error::Invalid(Invalid::NothingToAwait))?;
     let is_other = |one: &Pending<T>| !Arc::ptr_eq(&one.engine, &first.engine);
     if pending.iter().any(is_other) {
-        return Err(Error::Invalid("operations of several nodes; hint: use a queue"));
+        return Err(Error::Invalid(Invalid::SeveralNodes));
     }
     Ok(Arc::clone(&first.engine))
 }

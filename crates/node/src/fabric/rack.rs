@@ -10,7 +10,7 @@ use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
 use tempfile::TempDir;
 
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::local::{LocalPaths, Place};
 use super::node::Node;
 use super::switches::Switches;
@@ -168,7 +168,7 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
 
 fn ports(config: &MemberConfig, devices: Vec<Option<Box<dyn Device>>>) -> Result<Ports, Error> {
     let devices: Option<Vec<_>> = devices.into_iter().collect();
-    let devices = devices.ok_or(Error::Invalid("the plan has a port without a link"))?;
+    let devices = devices.ok_or(Error::Invalid(Invalid::PortWithoutLink))?;
     Ports::new(devices, config.frame_bytes_max)
         .map_err(|cause| Error::System { what: "cannot make the ports", cause: std::io::Error::other(cause) })
 }

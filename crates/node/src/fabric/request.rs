@@ -13,7 +13,7 @@ use std::time::Duration;
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
 use super::completion::Ended;
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::queue::Queue;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::held::Held;
@@ -127,7 +127,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         if !std::ptr::eq(&*self.engine, engine) {
             // The lock is released first, because dropping a request takes the lock of its node.
             drop(held);
-            return Err(Error::Invalid("the request belongs to another node"));
+            return Err(Error::Invalid(Invalid::OtherNode));
         }
         self.end_in(engine, held, Instant::NEVER).unwrap_or(Err(Error::Closed)).map(T::of)
     }
@@ -216,14 +216,14 @@ impl<'a, T: Outcome> Request<'a, T> {
     /// Returns the order, if it is a request of this engine that has not begun.
     pub(super) fn into_order(mut self, engine: &Arc<Engine>) -> Result<Order<'a>, Error> {
         if !Arc::ptr_eq(&self.engine, engine) {
-            return Err(Error::Invalid("the request belongs to another node"));
+            return Err(Error::Invalid(Invalid::OtherNode));
         }
         self.take_order().map_err(|error| error.unwrap_or(Error::Closed))
     }
 
     fn take_order(&mut self) -> Result<Order<'a>, Option<Error>> {
         if self.begun.is_some() {
-            return Err(Some(Error::Invalid("the request has begun; hint: wait for it, or await it")));
+            return Err(Some(Error::Invalid(Invalid::HasBegun)));
         }
         std::mem::replace(&mut self.order, Err(None))
     }

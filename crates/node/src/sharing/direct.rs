@@ -20,8 +20,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{Ordering, fence};
 
 use rackloom_protocol::{
-    Command, CommandRefused, Completion, Condition, Event, Instant, LocalRange, NodeId, OperationError,
-    OperationId, RegionId, RemoteAddress, Signal,
+    Command, CommandRefused, Completion, Condition, Event, Instant, InvalidCommand, LocalRange, NodeId,
+    OperationError, OperationId, RegionId, RemoteAddress, Signal,
 };
 use rustix::event::PollFlags;
 
@@ -298,7 +298,7 @@ impl Direct {
         let word = LocalRange { region: wait.region, offset: wait.offset, length: 8 };
         let is_word = wait.offset.is_multiple_of(8) && memory.local(word).is_some();
         if !is_word {
-            return Err(CommandRefused::Invalid("a wait needs an aligned word of a region of one's own"));
+            return Err(CommandRefused::Invalid(InvalidCommand::WaitWord));
         }
         match wait.look(memory, false) {
             Some(result) => events(Event::Completed { operation: wait.operation, result }),
@@ -396,5 +396,5 @@ fn put(
 
 fn check_local(memory: &impl LocalMemory, range: LocalRange) -> Result<(), CommandRefused> {
     let is_held = memory.local(range).is_some();
-    if is_held { Ok(()) } else { Err(CommandRefused::Invalid("the local range leaves its region")) }
+    if is_held { Ok(()) } else { Err(CommandRefused::Invalid(InvalidCommand::LocalRange)) }
 }

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 
 use crate::config::{ForwardingPriority, MemberConfig, PathPolicy, PortConfig};
 use crate::contract::{DirectMemory, Fill, FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions};
-use crate::error::CommandRefused;
+use crate::error::{CommandRefused, InvalidCommand};
 use crate::event::Event;
 use crate::forwarding::forwarder::Forwarder;
 use crate::forwarding::waits::Wait;
@@ -48,8 +48,8 @@ use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use crate::transmit::Transmit;
 use bounds::Bounds;
-pub use commands::ListedStore;
 pub use departure::Departure;
+pub use operations::commands::ListedStore;
 use operations::memory_queue::MemoryQueue;
 use peer::Peer;
 use undrained::Undrained;
@@ -127,7 +127,7 @@ impl Endpoint {
         if self.regions.register(region) {
             Ok(())
         } else {
-            Err(CommandRefused::Invalid("a live region has this name; hint: revoke it first"))
+            Err(CommandRefused::Invalid(InvalidCommand::RegionExists))
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions};
-use crate::error::CommandRefused;
+use crate::error::{CommandRefused, InvalidCommand};
 use crate::event::{DropReason, Event};
 use crate::forwarding::forwarder::Forwarder;
 use crate::forwarding::waits::Wait;
@@ -59,7 +59,7 @@ impl Member for Switch {
     fn handle_memory_done(&mut self, _now: Instant, _token: MemoryToken, _done: MemoryDone<'_>) {}
 
     fn handle_command(&mut self, _now: Instant, _command: Command<'_>) -> Result<(), CommandRefused> {
-        Err(CommandRefused::Invalid("a switch takes no commands"))
+        Err(CommandRefused::Invalid(InvalidCommand::SwitchCommand))
     }
 
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {

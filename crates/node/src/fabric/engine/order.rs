@@ -11,7 +11,7 @@ use super::core::{BatchHint, Core};
 use super::posted::Flushes;
 use super::table::{Entry, Sink};
 use crate::fabric::completion::Ended;
-use crate::fabric::error::Error;
+use crate::fabric::error::{Error, Invalid};
 use crate::fabric::memory::region::Region;
 
 /// Identifier in a request that has not begun.
@@ -61,9 +61,7 @@ impl Order<'_> {
         match &mut self.command {
             Command::Store { completion, .. } => *completion = Level::Accepted,
             Command::Receive { .. } | Command::WaitUntil { .. } | Command::Flush { .. } => {
-                return Err(Error::Invalid(
-                    "what waits for others cannot be posted; hint: submit it to a queue",
-                ));
+                return Err(Error::Invalid(Invalid::NotPostable));
             }
             _ => self.is_posted = true,
         }

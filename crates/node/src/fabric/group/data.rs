@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::super::error::Error;
+use super::super::error::{Error, Invalid};
 use crate::fabric::memory::region::{Region, Slice};
 
 /// Number of bytes that are copied between two regions at a time.
@@ -62,9 +62,7 @@ impl Data<'_> {
         };
         let needs = |rows: usize| rows.saturating_mul(self.row_bytes);
         if input < needs(self.input_rows) || self.output.len() < needs(self.output_rows) {
-            return Err(Error::Invalid(
-                "an array is too short for the collective; hint: one part per member, all of one length",
-            ));
+            return Err(Error::Invalid(Invalid::ArrayTooShort));
         }
         Ok(self)
     }

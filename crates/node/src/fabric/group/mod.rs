@@ -43,7 +43,7 @@ use self::request::Call;
 pub use self::request::GroupRequest;
 use self::schedules::Schedules;
 use self::shared::{Inner, State};
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::node::Node;
 use crate::fabric::memory::element::{Element, Number, bytes_of, bytes_of_mut};
 use crate::fabric::memory::region::{RegionOptions, Slice};
@@ -169,15 +169,15 @@ impl Group {
     /// [`Error::NoSuchNode`] for a member that the plan does not have; those of [`Node::allocate`].
     pub fn join(node: &Node, options: GroupOptions, members: &[NodeId]) -> Result<Self, Error> {
         let rank = members.iter().position(|member| *member == node.id());
-        let rank = rank.ok_or(Error::Invalid("this node is not a member of the group"))?;
+        let rank = rank.ok_or(Error::Invalid(Invalid::NotMember))?;
         let mut sorted = members.to_vec();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Error::Invalid("a node is named twice in the group"));
+            return Err(Error::Invalid(Invalid::MemberTwice));
         }
         node.with_core(|core| core.check_gpu_nodes(members))?;
         let layout = Layout::new(options.staging_bytes);
-        let layout = layout.ok_or(Error::Invalid("the staging is too large; hint: GroupOptions::staging"))?;
+        let layout = layout.ok_or(Error::Invalid(Invalid::StagingTooLarge))?;
         let access = Access { read: false, write: true, atomic: true };
         let region = RegionOptions { region: options.region, key: options.key, access };
         let region = match options.device {
@@ -229,7 +229,7 @@ impl Group {
 
     fn root(&self, root: NodeId) -> Result<usize, Error> {
         let rank = self.members().iter().position(|member| *member == root);
-        rank.ok_or(Error::Invalid("the root is not a member of the group"))
+        rank.ok_or(Error::Invalid(Invalid::RootNotMember))
     }
 
     fn request<'a>(&self, call: Result<Call<'a>, Error>) -> GroupRequest<'a> {
@@ -377,12 +377,12 @@ impl Group {
     ) -> GroupRequest<'static> {
         let members = self.members().len();
         if collective.root().is_some_and(|root| root >= members) {
-            return self.request(Err(Error::Invalid("the root is not a member of the group")));
+            return self.request(Err(Error::Invalid(Invalid::RootNotMember)));
         }
         let is_ours =
             |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.membership.region.engine());
         if !is_ours(input) || !is_ours(output) {
-            return self.request(Err(Error::Invalid("the region belongs to another node")));
+            return self.request(Err(Error::Invalid(Invalid::OtherNode)));
         }
         // A schedule with one element per part has the number of rows that a member gives and gets.
         let (gives, gets) = (
@@ -398,7 +398,7 @@ impl Group {
         let row = |slice: &Slice, rows: usize| (slice.range.length as usize).checked_div(rows);
         let row_bytes = row(input, input_rows).or_else(|| row(output, output_rows)).unwrap_or(0);
         if !row_bytes.is_multiple_of(element.bytes()) {
-            return self.request(Err(Error::Invalid("a part is no whole number of elements")));
+            return self.request(Err(Error::Invalid(Invalid::PartialElement)));
         }
         let (input, output) = (Input::Slice(input.clone()), Output::Slice(output.clone()));
         let data = Data { input, output, input_rows, output_rows, row_bytes };

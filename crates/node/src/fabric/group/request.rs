@@ -16,7 +16,7 @@ use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::error::Error;
+use super::super::error::{Error, Invalid};
 use super::super::queue::Queue;
 use super::arithmetic::Arithmetic;
 use super::data::Data;
@@ -172,9 +172,7 @@ impl<'a> Call<'a> {
             return Err(broken.error(false));
         }
         if state.is_busy {
-            return Err(Error::Invalid(
-                "another collective of the group has not ended; hint: one group per thread",
-            ));
+            return Err(Error::Invalid(Invalid::GroupBusy));
         }
         let element_bytes = self.arithmetic.element.bytes();
         if self.data.row_bytes > 0 {

@@ -12,7 +12,7 @@ use rackloom_collectives::{
 };
 use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
-use super::super::error::Error;
+use super::super::error::{Error, Invalid};
 use super::arithmetic::{Arithmetic, arithmetic, number};
 use super::layout::Set;
 use super::membership::Membership;
@@ -207,7 +207,7 @@ pub(super) struct Fault(pub(super) Error);
 
 impl From<ReduceError> for Fault {
     fn from(_: ReduceError) -> Self {
-        Self(Error::Invalid("a part of the array is no whole number of elements"))
+        Self(Error::Invalid(Invalid::PartialElement))
     }
 }
 

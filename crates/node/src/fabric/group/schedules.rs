@@ -10,7 +10,7 @@ use rackloom_collectives::choose::{self, Fabric, TopologyKind};
 use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
 use rackloom_protocol::{Graph, MemberRole};
 
-use super::super::error::Error;
+use super::super::error::{Error, Invalid};
 use super::layout::Layout;
 
 /// Time from a put to its signal at a neighbour.
@@ -58,16 +58,14 @@ impl Schedules {
     ) -> Result<usize, Error> {
         let mut columns = row;
         while columns > 0 {
-            let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid("the array is too large"))?;
+            let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid(Invalid::ArrayTooLarge))?;
             let schedule = self.find(Size { collective, elements, element_bytes })?;
             if self.layout.takes(&schedule, element_bytes) {
                 return Ok(columns);
             }
             columns = if columns == 1 { 0 } else { columns.div_ceil(2) };
         }
-        Err(Error::Invalid(
-            "the group's staging is too small for one element of each member; hint: GroupOptions::staging",
-        ))
+        Err(Error::Invalid(Invalid::StagingTooSmall))
     }
 
     /// Returns the schedule for this size.
@@ -77,7 +75,7 @@ impl Schedules {
         }
         let Size { collective, elements, element_bytes } = size;
         let request = Request { collective, ranks: self.members, elements, servers: &[], parts: &[] };
-        let refused = |_| Error::Invalid("no schedule for so many members or elements");
+        let refused = |_| Error::Invalid(Invalid::NoSchedule);
         let named = self.algorithm.filter(|algorithm| algorithm.does(collective));
         let algorithm = match named {
             Some(algorithm) => algorithm,

@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
-use super::super::error::Error;
+use super::super::error::{Error, Invalid};
 use super::layout::{DEPARTURE, GROUP_STATUS};
 use super::query::{Broken, CallName, GroupStatus};
 use super::shared::Inner;
@@ -40,7 +40,7 @@ impl Inner {
                 GroupStatus::Over(broken) => Err(broken.error(true)),
                 // No member writes this value, but any program with the key may.
                 GroupStatus::Calls(_) => {
-                    Err(Error::Invalid("the group's region was overwritten by another program"))
+                    Err(Error::Invalid(Invalid::GroupOverwritten))
                 }
             },
         }

@@ -14,7 +14,7 @@ use super::bytes::Bytes;
 use super::element::{Element, bytes_of, bytes_of_mut};
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::node_engine::Engine;
-use crate::fabric::error::Error;
+use crate::fabric::error::{Error, Invalid};
 
 /// Number, key and access rights of a region. The owner chooses all of them, and the program distributes them to peers.
 ///
@@ -191,9 +191,7 @@ impl Region {
     /// [`Error::Invalid`] if there are other handles to the region, which stays registered; [`Error::RegionInUse`] if a wait or a receive
     /// still uses it after ten seconds. The bytes are then kept until that operation ends.
     pub fn deregister<T: Element>(self) -> Result<Option<Vec<T>>, Error> {
-        let inner = Arc::try_unwrap(self.inner).map_err(|_| {
-            Error::Invalid("other handles or slices of the region are alive; hint: drop them first")
-        })?;
+        let inner = Arc::try_unwrap(self.inner).map_err(|_| Error::Invalid(Invalid::RegionShared))?;
         let (engine, bytes) = (Arc::clone(&inner.engine), Arc::clone(&inner.bytes));
         let region = inner.options.region;
         drop(inner);
@@ -215,7 +213,7 @@ impl Region {
 /// Longest time that operations may still use a region: longer than the detection of any dead path.
 const FREE_TIMEOUT_NS: u64 = 10_000_000_000;
 
-pub(in crate::fabric) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
+pub(in crate::fabric) const OUTSIDE: Error = Error::Invalid(Invalid::OutsideRegion);
 
 /// Converts an error of the memory into an error of the public API.
 fn refused(fault: MemoryFault) -> Error {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::endpoint::Endpoint;
 use crate::endpoint::order::Across;
 use crate::endpoint::peer::Peer;
-use crate::error::{CommandRefused, OperationError};
+use crate::error::{CommandRefused, InvalidCommand, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
 use crate::operation::bulk::Bulk;
@@ -20,8 +20,7 @@ use crate::route::graph::MemberRole;
 use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
-const PASSES_THE_END: CommandRefused =
-    CommandRefused::Invalid("the remote range passes the end of the address space");
+const PASSES_THE_END: CommandRefused = CommandRefused::Invalid(InvalidCommand::RemoteRange);
 /// Largest number of long transfers that may be queued towards one node.
 const BULK_QUEUE_MAX: usize = 1024;
 
@@ -41,9 +40,7 @@ impl Endpoint {
         match command {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 if !offset.is_multiple_of(8) || !self.regions.holds(region, offset, 8) {
-                    return Err(CommandRefused::Invalid(
-                        "a wait needs an aligned word of a region of one's own",
-                    ));
+                    return Err(CommandRefused::Invalid(InvalidCommand::WaitWord));
                 }
                 self.check_remote(depends_on)?;
                 let is_last = depends_on.is_some_and(|node| !self.forwarder.reaches(node));
@@ -244,7 +241,7 @@ impl Endpoint {
             | Command::WaitUntil { .. }
             | Command::Fence { .. }
             | Command::Flush { .. }
-            | Command::Cancel { .. } => Err(CommandRefused::Invalid("not a command to a remote node")),
+            | Command::Cancel { .. } => Err(CommandRefused::Invalid(InvalidCommand::NotRemote)),
         }
     }
 
@@ -267,7 +264,7 @@ impl Endpoint {
         completion: Completion,
     ) -> Result<(), CommandRefused> {
         if data.is_empty() || data.len() > LOAD_STORE_BYTES_MAX {
-            return Err(CommandRefused::Invalid("a store takes 1 to 16384 bytes; hint: use a put"));
+            return Err(CommandRefused::Invalid(InvalidCommand::StoreLength));
         }
         self.has_space(peer)?;
         let address = Some((target.region, target.key));
@@ -299,19 +296,17 @@ impl Endpoint {
         into: LocalRange,
     ) -> Result<(), CommandRefused> {
         if into.length == 0 || into.length > LOAD_STORE_BYTES_MAX as u64 {
-            return Err(CommandRefused::Invalid("a load takes 1 to 16384 bytes; hint: use a get"));
+            return Err(CommandRefused::Invalid(InvalidCommand::LoadLength));
         }
         if !self.regions.holds(into.region, into.offset, into.length) {
-            return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
+            return Err(CommandRefused::Invalid(InvalidCommand::Destination));
         }
         self.has_space(peer)?;
         let end = target.offset + into.length;
         let boundary = LOAD_BYTES_MAX as u64;
         let parts = (end.div_ceil(boundary) - target.offset / boundary) as u32;
         if parts > self.config().outstanding_loads_max {
-            return Err(CommandRefused::Invalid(
-                "a load of more requests than may be outstanding; hint: use a get",
-            ));
+            return Err(CommandRefused::Invalid(InvalidCommand::LoadRequests));
         }
         let outstanding = &mut peer.outstanding[Class::Request.index()];
         if outstanding.open_replies() as u32 + parts > self.forwarder.config.outstanding_loads_max {
@@ -367,10 +362,10 @@ impl Endpoint {
         signal: Option<Signal>,
     ) -> Result<(), CommandRefused> {
         if source.length == 0 && signal.is_none() {
-            return Err(CommandRefused::Invalid("a put without data needs a signal"));
+            return Err(CommandRefused::Invalid(InvalidCommand::PutWithoutEffect));
         }
         if source.length > 0 && !self.regions.holds(source.region, source.offset, source.length) {
-            return Err(CommandRefused::Invalid("the source is not within a region of one's own"));
+            return Err(CommandRefused::Invalid(InvalidCommand::Source));
         }
         self.queue_bulk(
             peer,
@@ -396,10 +391,10 @@ impl Endpoint {
         into: LocalRange,
     ) -> Result<(), CommandRefused> {
         if into.length == 0 || into.length > GET_BYTES_MAX {
-            return Err(CommandRefused::Invalid("a get takes 1 byte to 4 GiB - 1"));
+            return Err(CommandRefused::Invalid(InvalidCommand::GetLength));
         }
         if !self.regions.holds(into.region, into.offset, into.length) {
-            return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
+            return Err(CommandRefused::Invalid(InvalidCommand::Destination));
         }
         self.queue_bulk(peer, |group| Bulk::Get { group, target, into }, operation)
     }
@@ -456,7 +451,7 @@ impl Endpoint {
         } else if let Some(index) = self.matching.posted.iter().position(is_it) {
             self.matching.posted.remove(index);
         } else {
-            return Err(CommandRefused::Invalid("no such wait or unmatched receive"));
+            return Err(CommandRefused::Invalid(InvalidCommand::NoSuchWait));
         }
         let result = Err(OperationError::Cancelled);
         self.forwarder.push_event(Event::Completed { operation, result });

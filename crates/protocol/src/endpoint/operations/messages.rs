@@ -4,7 +4,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::operations::memory_queue::Purpose;
 use crate::endpoint::operations::serving::pending;
 use crate::endpoint::peer::{Offer, Peer};
-use crate::error::{CommandRefused, OperationError};
+use crate::error::{CommandRefused, InvalidCommand, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
 use crate::memory::FrameRange;
@@ -30,10 +30,10 @@ impl Endpoint {
         source: LocalRange,
     ) -> Result<(), CommandRefused> {
         if source.length > u64::from(u32::MAX) {
-            return Err(CommandRefused::Invalid("a message takes up to 4 GiB - 1"));
+            return Err(CommandRefused::Invalid(InvalidCommand::MessageLength));
         }
         if source.length > 0 && !self.regions.holds(source.region, source.offset, source.length) {
-            return Err(CommandRefused::Invalid("the message is not within a region of one's own"));
+            return Err(CommandRefused::Invalid(InvalidCommand::MessageSource));
         }
         self.has_space(peer)?;
         let cost = eager_cost(source.length);
@@ -131,9 +131,7 @@ impl Endpoint {
         if posted.into.length > 0
             && !self.regions.holds(posted.into.region, posted.into.offset, posted.into.length)
         {
-            return Err(CommandRefused::Invalid(
-                "the place for the message is not within a region of one's own",
-            ));
+            return Err(CommandRefused::Invalid(InvalidCommand::MessageBuffer));
         }
         let Some(message) = self.matching.take_unexpected(&posted) else {
             if let Some(source) = posted.source
