@@ -267,14 +267,14 @@ fn collectives_of_a_server_need_few_frames() {
                 // Every member needs a mapping of the memory of every other one, which its owner serves in a thread of
                 // its own. All members stop after the same round, because each round agrees on the end of the next.
                 let begun = Instant::now();
-                let mut is_direct = [0_u32];
+                let mut is_direct = [0_i32];
                 for round in 1.. {
                     let mut sums = vec![round as f32; COUNT];
                     let before = node.counters();
                     group.all_reduce(&mut sums, ReduceOperation::Sum).wait().unwrap();
                     let direct = node.counters().direct_bytes - before.direct_bytes;
                     assert!(sums.iter().all(|sum| *sum == 4.0 * round as f32));
-                    is_direct[0] = u32::from(direct >= 4 * COUNT as u64);
+                    is_direct[0] = i32::from(direct >= 4 * COUNT as u64);
                     group.all_reduce(&mut is_direct, ReduceOperation::Min).wait().unwrap();
                     if is_direct[0] == 1 {
                         break;

@@ -220,8 +220,10 @@ pub enum Invalid {
     /// An array is too short for the collective.
     #[error("an array is too short for the collective; hint: one part per member, all of one length")]
     ArrayTooShort,
-    /// Another collective of the group has not ended.
-    #[error("another collective of the group has not ended; hint: one group per thread")]
+    /// An earlier collective of the group has not ended, and no thread drives it.
+    #[error(
+        "an earlier collective of the group has not ended, and no thread drives it; hint: wait for it first"
+    )]
     GroupBusy,
     /// The staging of a group holds less than one element of each member.
     #[error("the group's staging is too small for one element of each member; hint: GroupOptions::staging")]

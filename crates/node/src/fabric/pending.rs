@@ -76,6 +76,13 @@ impl<T: Outcome> Request<'_, T> {
     }
 }
 
+impl Pending<()> {
+    /// Returns the handle of a collective that advances by itself.
+    pub(in crate::fabric) const fn of_activity(engine: Arc<Engine>, operation: OperationId) -> Self {
+        Self { engine, operation, state: State::InFlight, ends_when_dropped: false, outcome: PhantomData }
+    }
+}
+
 impl<T: Outcome> Pending<T> {
     /// Returns the identifier of the operation.
     #[must_use]

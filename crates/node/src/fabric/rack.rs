@@ -79,7 +79,8 @@ impl Fabric {
                     let node = config.node;
                     let member =
                         Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
-                    let engine = Engine::new(node, member, bell, clock, policy);
+                    let mut engine = Engine::new(node, member, bell, clock, policy);
+                    engine.set_servers(plan);
                     if let Some(directory) = &directory {
                         let (directory, processes, doorbell) =
                             (directory.path(), &processes[..], &engine.bell);

@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
+use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 use rustix::thread::sched_yield;
 
@@ -41,6 +42,10 @@ pub(in crate::fabric) struct Engine {
     /// The background thread, which waits until it is needed.
     pub(in crate::fabric) background: OnceLock<Thread>,
     pub(in crate::fabric) clock: Clock,
+    /// Server of each GPU node.
+    servers: Vec<usize>,
+    /// Nodes of one server use each other's memory without a frame.
+    share_memory: bool,
     policy: WaitPolicy,
 }
 
@@ -54,7 +59,33 @@ impl Engine {
     ) -> Self {
         let core = Core::new(member);
         let (core, wanted, was_polled) = (BiasedLock::new(core), AtomicUsize::new(0), AtomicBool::new(false));
-        Self { node, core, wanted, bell, was_polled, background: OnceLock::new(), clock, policy }
+        Self {
+            node,
+            core,
+            wanted,
+            bell,
+            was_polled,
+            background: OnceLock::new(),
+            clock,
+            servers: Vec::new(),
+            share_memory: false,
+            policy,
+        }
+    }
+
+    /// Sets the servers of the GPU nodes, from the plan.
+    pub(in crate::fabric) fn set_servers(&mut self, plan: &Plan) {
+        (self.servers, self.share_memory) = (plan.server_of_each_rank(), plan.has_local_paths());
+    }
+
+    /// Returns the index of a node's server.
+    pub(in crate::fabric) fn server_of(&self, node: NodeId) -> usize {
+        self.servers.get(node.index()).copied().unwrap_or(node.index())
+    }
+
+    /// Returns the servers of these nodes, or `None` if nodes of one server exchange frames.
+    pub(in crate::fabric) fn servers_with_shared_memory(&self, nodes: &[NodeId]) -> Option<Vec<usize>> {
+        self.share_memory.then(|| nodes.iter().map(|node| self.server_of(*node)).collect())
     }
 
     /// Biases the lock to the calling thread. `None` if another thread owns the bias, or the kernel does not support it.

@@ -11,6 +11,7 @@ use std::task::Waker;
 use rackloom_protocol::{Instant, OperationError};
 
 use super::super::error::Error;
+use super::layout::Layout;
 use super::membership::Membership;
 use super::query::{GroupStatus, Query};
 use crate::fabric::engine::core::Core;
@@ -23,9 +24,9 @@ pub(super) struct JoinCheck {
 }
 
 impl JoinCheck {
-    pub(super) fn new(membership: &Membership, now: Instant, join_timeout_ns: u64) -> Self {
+    pub(super) fn new(membership: &Membership, layout: Layout, now: Instant, join_timeout_ns: u64) -> Self {
         let others = (0..membership.members.len()).filter(|rank| *rank != membership.rank);
-        let queries = others.map(|rank| Query::new(rank, now + join_timeout_ns)).collect();
+        let queries = others.map(|rank| Query::new(rank, layout, now + join_timeout_ns)).collect();
         Self { queries, join_timeout_ns }
     }
 

@@ -1,9 +1,11 @@
 //! Layout of a group's region: every part has the same offset on every member.
 //!
+//! The region has one part per lane. Calls of different lanes may be in flight at the same time. A lane has:
+//!
 //! | part | holds |
 //! |---|---|
-//! | departure | one word: the member that broke the group, and the reason; set by others |
-//! | group status | one word: the current call of this member; read by others |
+//! | departure | one word, of the first lane: the member that broke the group, and the reason; set by others |
+//! | group status | one word: the current call of this member in this lane; read by others |
 //! | barrier | words of the barrier, which only grow |
 //! | signals, twice | one word per arrival, set to the number of the run |
 //! | staging, twice | output and working space of a run |
@@ -16,8 +18,8 @@ use rackloom_collectives::{Buffer, Program, Schedule};
 
 /// Offset of the departure word, which names the member that broke the group.
 pub(super) const DEPARTURE: u64 = 0;
-/// Offset of the group status word, which names the current call of this member.
-pub(super) const GROUP_STATUS: u64 = 8;
+/// Offset of the group status word in a lane, which names the current call of this member.
+const GROUP_STATUS: u64 = 8;
 const BARRIER: u64 = 64;
 /// Number of barrier words. Enough for 2^16 members.
 const BARRIER_WORDS: u64 = 16;
@@ -46,29 +48,38 @@ impl Set {
     }
 }
 
-/// Layout of the region. It follows from the length of a staging part.
+/// Layout of one lane of the region. It follows from the length of a staging part, and from the lane's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     staging_bytes: u64,
+    /// Offset of the lane.
+    base: u64,
 }
 
 impl Layout {
-    /// Returns the layout, or `None` if offsets would overflow.
-    pub(super) fn new(staging_bytes: u64) -> Option<Self> {
+    /// Returns the layouts of all lanes, or `None` if offsets would overflow.
+    pub(super) fn of_lanes(staging_bytes: u64, lanes: usize) -> Option<Vec<Self>> {
         let staging_bytes = staging_bytes.checked_next_multiple_of(LINE)?;
-        let total = staging_bytes.checked_mul(PARTS).and_then(|bytes| bytes.checked_add(STAGING))?;
-        isize::try_from(total).ok().map(|_| Self { staging_bytes })
+        let lane_bytes = staging_bytes.checked_mul(PARTS).and_then(|bytes| bytes.checked_add(STAGING))?;
+        let total_bytes = lane_bytes.checked_mul(lanes as u64)?;
+        isize::try_from(total_bytes).ok()?;
+        Some((0..lanes as u64).map(|lane| Self { staging_bytes, base: lane * lane_bytes }).collect())
     }
 
-    /// Returns the length of the region in bytes.
-    pub(super) const fn total_bytes(self) -> u64 {
+    /// Returns the offset after the last byte of the lane. The last lane ends where the region ends.
+    pub(super) const fn end(self) -> u64 {
         self.input() + self.staging_bytes
+    }
+
+    /// Returns the offset of the group status word.
+    pub(super) const fn group_status(self) -> u64 {
+        self.base + GROUP_STATUS
     }
 
     const fn staging(self, set: Set) -> u64 {
         match set {
-            Set::Barrier | Set::First => STAGING,
-            Set::Second => STAGING + self.staging_bytes,
+            Set::Barrier | Set::First => self.base + STAGING,
+            Set::Second => self.base + STAGING + self.staging_bytes,
         }
     }
 
@@ -83,7 +94,7 @@ impl Layout {
             Set::First => SIGNALS,
             Set::Second => SIGNALS + SIGNAL_WORDS * 8,
         };
-        first + arrival as u64 * 8
+        self.base + first + arrival as u64 * 8
     }
 
     /// Returns the offset of a buffer at the member that runs this program.
@@ -101,7 +112,7 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if the area of every member has enough space for its part.
+    /// Returns `true` if the parts of every member fit.
     pub(super) fn takes(self, schedule: &Schedule, element_bytes: usize) -> bool {
         schedule.programs.iter().all(|program| {
             let staged = rounded(program.output, element_bytes) + rounded(program.scratch, element_bytes);
@@ -123,33 +134,36 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap() {
-        let layout = Layout::new(1000).unwrap();
+        let lanes = Layout::of_lanes(1000, 3).unwrap();
         let program = Program { input: 250, output: 100, scratch: 130, ..Program::default() };
         let last = SIGNAL_WORDS as u32 - 1;
-        let membership = |set, buffer| layout.buffer(set, buffer, &program, 4);
-        let mut parts = vec![
-            (DEPARTURE, 8),
-            (GROUP_STATUS, 8),
-            (layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
-            (membership(Set::First, Buffer::Input), 1000),
-        ];
-        for set in [Set::First, Set::Second] {
-            parts.push((layout.signal(set, 0), u64::from(last) * 8 + 8));
-            parts.push((membership(set, Buffer::Output), 400));
-            parts.push((membership(set, Buffer::Scratch), 520));
+        let mut parts = vec![(DEPARTURE, 8)];
+        for layout in &lanes {
+            let of_lane = |set, buffer| layout.buffer(set, buffer, &program, 4);
+            parts.extend([
+                (layout.group_status(), 8),
+                (layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
+                (of_lane(Set::First, Buffer::Input), 1000),
+            ]);
+            for set in [Set::First, Set::Second] {
+                parts.push((layout.signal(set, 0), u64::from(last) * 8 + 8));
+                parts.push((of_lane(set, Buffer::Output), 400));
+                parts.push((of_lane(set, Buffer::Scratch), 520));
+            }
         }
         parts.sort_unstable();
         assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{parts:?}");
         let (start, length) = parts[parts.len() - 1];
-        assert!(start + length <= layout.total_bytes());
+        assert!(start + length <= lanes[2].end());
     }
 
     #[test]
     fn a_layout_beyond_the_address_space_is_refused() {
         for staging_bytes in [u64::MAX, u64::MAX - LINE, u64::MAX / PARTS, 1 << 62] {
-            assert!(Layout::new(staging_bytes).is_none(), "{staging_bytes}");
+            assert!(Layout::of_lanes(staging_bytes, 1).is_none(), "{staging_bytes}");
         }
-        let largest = Layout::new(1 << 60).unwrap();
-        assert!(largest.total_bytes() > PARTS << 60);
+        let largest = Layout::of_lanes(1 << 60, 1).unwrap();
+        assert!(largest[0].end() > PARTS << 60);
+        assert!(Layout::of_lanes(1 << 60, 4).is_none());
     }
 }

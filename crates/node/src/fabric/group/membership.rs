@@ -1,20 +1,27 @@
-//! One member's view of its group: members, rank and region.
+//! One member's view of its group: members, rank and regions.
 
-use rackloom_protocol::{NodeId, RemoteAddress};
+use rackloom_protocol::{Key, NodeId, RegionId, RemoteAddress};
 
 use super::super::error::Error;
-use super::layout::Layout;
 use crate::fabric::engine::core::Core;
 use crate::fabric::memory::region::Region;
+
+/// Number and key of a member's region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RegionName {
+    pub(super) region: RegionId,
+    pub(super) key: Key,
+}
 
 /// State that all runs of a group share.
 #[derive(Debug)]
 pub(super) struct Membership {
     pub(super) members: Vec<NodeId>,
+    /// Regions of the members, in rank order.
+    pub(super) regions: Vec<RegionName>,
     /// Rank of this node.
     pub(super) rank: usize,
     pub(super) region: Region,
-    pub(super) layout: Layout,
     /// Hash of the options that members agree on when they join. Part of all later comparisons.
     pub(super) terms: u32,
     /// Number of deaths of each member at the time when this one joined.
@@ -24,7 +31,8 @@ pub(super) struct Membership {
 impl Membership {
     /// Returns the address of an offset at another member.
     pub(super) fn address(&self, rank: usize, offset: u64) -> RemoteAddress {
-        RemoteAddress { node: self.members[rank], ..self.region.address(offset) }
+        let RegionName { region, key } = self.regions[rank];
+        RemoteAddress { node: self.members[rank], region, offset, key }
     }
 
     /// Returns `true` if a member has died since this one joined. It may have returned with empty memory.

@@ -13,10 +13,11 @@
 
 mod arithmetic;
 mod data;
-
+mod derive;
 mod join_check;
 mod layout;
 mod membership;
+mod options;
 mod peer_check;
 mod query;
 mod request;
@@ -28,112 +29,32 @@ mod watch;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use rackloom_collectives::execute::Blocks;
-use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
-use rackloom_protocol::{Access, Key, NodeId, RegionId};
+use rackloom_collectives::{Collective, ElementType, ReduceOperation};
+use rackloom_protocol::{Access, NodeId};
 
 use self::arithmetic::{Arithmetic, MOVED, reduced};
 use self::data::{Data, Input, Output};
 use self::layout::Layout;
-use self::membership::Membership;
-use self::query::hash;
+use self::membership::{Membership, RegionName};
+pub use self::options::GroupOptions;
 use self::request::Call;
 pub use self::request::GroupRequest;
 use self::schedules::Schedules;
-use self::shared::{Inner, State};
+use self::shared::{Common, Inner, Lane, LaneState, Turns};
 use super::error::{Error, Invalid};
 use super::node::Node;
 use crate::fabric::memory::element::{Element, Number, bytes_of, bytes_of_mut};
-use crate::fabric::memory::region::{RegionOptions, Slice};
-use crate::memory::DeviceChoice;
-
-/// Default length of one piece of a collective, in bytes.
-const STAGING_BYTES: u64 = 4 << 20;
-/// Default time that members may take to join.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Options of a group, equal on all members unless stated otherwise.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupOptions {
-    /// Number of the group's region. No member has a region of this number yet.
-    pub region: RegionId,
-    /// Key of the group's region.
-    pub key: Key,
-    /// Length of one piece of a collective in bytes: of its input, and of its output together with working space. The region is three times
-    /// as long. Pages that are never used take no memory. 4 MiB unless changed.
-    pub staging_bytes: u64,
-    /// Algorithm for the collectives that it supports. For others, and if `None`, the algorithm with the shortest estimated time is used.
-    /// It determines the order of reduction, and so the last bits of floating-point sums.
-    pub algorithm: Option<Algorithm>,
-    /// Time that this member's first collective waits for members that have not joined. Members may choose different values. Ten seconds
-    /// unless changed.
-    pub join_timeout: Duration,
-    /// Device of the group's region. `None` for memory of the host. On a device, reductions are kernels, and the device copies slices of
-    /// regions on it. Members may choose different devices.
-    pub device: Option<DeviceChoice>,
-}
-
-impl GroupOptions {
-    /// Returns options for a group whose region has this number and this key.
-    #[must_use]
-    pub const fn new(region: u32, key: u64) -> Self {
-        Self {
-            region: RegionId(region),
-            key: Key(key),
-            staging_bytes: STAGING_BYTES,
-            algorithm: None,
-            join_timeout: JOIN_TIMEOUT,
-            device: None,
-        }
-    }
-
-    /// Sets the length of one piece, in bytes.
-    #[must_use]
-    pub const fn staging(mut self, bytes: u64) -> Self {
-        self.staging_bytes = bytes;
-        self
-    }
-
-    /// Sets the algorithm.
-    #[must_use]
-    pub const fn algorithm(mut self, algorithm: Algorithm) -> Self {
-        self.algorithm = Some(algorithm);
-        self
-    }
-
-    /// Sets the time to wait for members that are late to join.
-    #[must_use]
-    pub const fn join_timeout(mut self, join_timeout: Duration) -> Self {
-        self.join_timeout = join_timeout;
-        self
-    }
-
-    /// Sets the device of the group's region.
-    #[must_use]
-    pub const fn device(mut self, device: DeviceChoice) -> Self {
-        self.device = Some(device);
-        self
-    }
-
-    /// Returns a hash of the options that must be equal on all members. The region's number and key need no hash.
-    fn terms(&self, members: &[NodeId]) -> u32 {
-        let algorithm = self.algorithm.map_or_else(String::new, |algorithm| algorithm.to_string());
-        let members = members.iter().flat_map(|member| member.0.to_le_bytes());
-        let options = self.staging_bytes.to_le_bytes().into_iter().chain(algorithm.into_bytes());
-        hash(0x811c_9dc5, members.chain(options))
-    }
-}
+use crate::fabric::memory::region::{Region, RegionOptions, Slice};
 
 /// Membership of this node in a group. All members join with equal options and an equal list of members, and call equal collectives with equal
 /// sizes in the same order.
 ///
-/// `Send` and `Sync`, but a group runs one collective at a time: a second one that begins before the first has ended is
-/// refused. A group in which a collective has failed stays broken, on every member.
+/// `Send` and `Sync`. Several collectives may be in flight: [`GroupOptions::lanes`] of them run at the same time, and further ones wait for
+/// their turn. All members begin them in the same order. A group in which a collective has failed stays broken, on every member.
+///
+/// A collective of an array of the caller advances only while it is waited for or awaited. So a thread waits for its collectives in the
+/// order in which they began. A collective of slices that was started or submitted ([`GroupRequest::start`]) advances in the background.
 ///
 /// ```
 /// # use rackloom::fabric::{Fabric, Group, GroupOptions, Node, ReduceOperation};
@@ -157,7 +78,7 @@ impl GroupOptions {
 pub struct Group {
     inner: Arc<Inner>,
     /// Keeps the node while it has groups.
-    _node: Node,
+    node: Node,
 }
 
 impl Group {
@@ -165,54 +86,63 @@ impl Group {
     /// [`GroupOptions::join_timeout`], and then until all have called it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this node is not a member, a member is named twice, or the staging is too large;
+    /// [`Error::Invalid`] if this node is not a member, a member is named twice, or the options are out of bounds;
     /// [`Error::NoSuchNode`] for a member that the plan does not have; those of [`Node::allocate`].
     pub fn join(node: &Node, options: GroupOptions, members: &[NodeId]) -> Result<Self, Error> {
-        let rank = members.iter().position(|member| *member == node.id());
-        let rank = rank.ok_or(Error::Invalid(Invalid::NotMember))?;
+        let rank = rank_of(node.id(), members)?;
         let mut sorted = members.to_vec();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Error::Invalid(Invalid::MemberTwice));
         }
-        node.with_core(|core| core.check_gpu_nodes(members))?;
-        let layout = Layout::new(options.staging_bytes);
-        let layout = layout.ok_or(Error::Invalid(Invalid::StagingTooLarge))?;
-        let access = Access { read: false, write: true, atomic: true };
-        let region = RegionOptions { region: options.region, key: options.key, access };
-        let region = match options.device {
-            Some(device) => node.allocate_on_device(region, device, layout.total_bytes())?,
-            None => node.allocate(region, layout.total_bytes())?,
-        };
-        let (schedules, deaths, seen) = node.with_core(|core| {
-            let graph = &core.member()?.member().config().graph;
-            let schedules = Schedules::new(members.len(), options.algorithm, graph, layout);
-            let deaths = &core.table.deaths;
-            let counts = members.iter().map(|member| deaths.of(*member)).collect();
-            Ok::<_, Error>((schedules, counts, deaths.total()))
+        let epoch = node.with_core(|core| {
+            core.check_gpu_nodes(members)?;
+            Ok::<_, Error>(core.member()?.member().config().epoch)
         })?;
-        let state = State {
-            schedules,
-            blocks: Blocks::new(MOVED.operation, MOVED.element),
-            calls: 0,
-            is_complete: false,
-            runs: 0,
-            barriers: 0,
-            must_meet: true,
-            is_busy: false,
-            broken: None,
-            departure: None,
+        let name = options.region_name(epoch, members);
+        let region = allocate(node, &options, name)?;
+        let deaths =
+            node.with_core(|core| members.iter().map(|member| core.table.deaths.of(*member)).collect());
+        let membership = Membership {
+            members: members.to_vec(),
+            regions: vec![name; members.len()],
+            rank,
+            region,
+            terms: options.terms(members),
+            deaths,
         };
-        let terms = options.terms(members);
-        let membership = Membership { members: members.to_vec(), rank, region, layout, terms, deaths };
-        let join_timeout_ns = u64::try_from(options.join_timeout.as_nanos()).unwrap_or(u64::MAX);
+        Self::new(node, options, membership)
+    }
+
+    /// Joins the group of all GPU nodes of the rack, in the order of the plan. [`Group::join`] describes the rest.
+    ///
+    /// # Errors
+    /// Those of [`Group::join`].
+    pub fn of_rack(node: &Node, options: GroupOptions) -> Result<Self, Error> {
+        let members = node.with_core(|core| {
+            let count = core.member()?.member().config().graph.endpoint_count();
+            Ok::<_, Error>((0..count).map(|index| NodeId(index as u16)).collect::<Vec<_>>())
+        })?;
+        Self::join(node, options, &members)
+    }
+
+    fn new(node: &Node, options: GroupOptions, membership: Membership) -> Result<Self, Error> {
+        let lanes = lanes_of(&options)?;
+        let schedules = node.with_core(|core| {
+            let graph = &core.member()?.member().config().graph;
+            let members = &membership.members;
+            let servers = node.engine().servers_with_shared_memory(members);
+            Ok::<_, Error>(Schedules::new(servers, members.len(), options.algorithm, graph, lanes[0]))
+        })?;
         let inner = Inner {
+            options,
             membership,
-            state: Mutex::new(state),
-            join_timeout_ns,
-            deaths_seen: AtomicU64::new(seen),
+            lanes: lanes.into_iter().map(Lane::new).collect(),
+            schedules: Mutex::new(schedules),
+            common: Mutex::new(Common::default()),
+            deaths_seen: AtomicU64::new(0),
         };
-        Ok(Self { inner: Arc::new(inner), _node: node.clone() })
+        Ok(Self { inner: Arc::new(inner), node: node.clone() })
     }
 
     /// Returns the members, in rank order.
@@ -414,6 +344,43 @@ impl Group {
 
     fn call<'a>(&self, collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Call<'a> {
         Call::new(collective, arithmetic, data).with_rows(self.members().len())
+    }
+}
+
+/// Returns the rank of a node in a list of members.
+fn rank_of(node: NodeId, members: &[NodeId]) -> Result<usize, Error> {
+    members.iter().position(|member| *member == node).ok_or(Error::Invalid(Invalid::NotMember))
+}
+
+fn lanes_of(options: &GroupOptions) -> Result<Vec<Layout>, Error> {
+    if !(1..=GroupOptions::LANES_MAX).contains(&options.lanes) {
+        return Err(Error::Invalid(Invalid::LaneCount));
+    }
+    Layout::of_lanes(options.staging_bytes, options.lanes).ok_or(Error::Invalid(Invalid::StagingTooLarge))
+}
+
+/// Allocates a group's region.
+fn allocate(node: &Node, options: &GroupOptions, name: RegionName) -> Result<Region, Error> {
+    let total_bytes = lanes_of(options)?.last().map_or(0, |last| last.end());
+    let access = Access { read: false, write: true, atomic: true };
+    let region = RegionOptions { region: name.region, key: name.key, access };
+    match options.device {
+        Some(device) => node.allocate_on_device(region, device, total_bytes),
+        None => node.allocate(region, total_bytes),
+    }
+}
+
+impl Lane {
+    fn new(layout: Layout) -> Self {
+        let state = LaneState {
+            blocks: None,
+            calls: 0,
+            runs: 0,
+            barriers: 0,
+            must_meet: true,
+            turns: Turns::default(),
+        };
+        Self { layout, state: Mutex::new(state) }
     }
 }
 

@@ -53,7 +53,7 @@ impl PeerCheck {
         let (dead, deaths) = (group.dead(core), core.table.deaths.total());
         let is_urgent = dead.is_some() && self.cleared != Some(deaths);
         if self.query.is_none() && (is_urgent || now >= self.query_at) {
-            self.query = Some((Query::new(from, Instant::ZERO), deaths));
+            self.query = Some((Query::new(from, running.layout, Instant::ZERO), deaths));
         }
         let Some((query, deaths)) = &mut self.query else { return Ok(()) };
         let Some(answer) = query.advance(core, &group.membership, issued) else { return Ok(()) };

@@ -9,7 +9,7 @@
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
 use super::super::error::Error;
-use super::layout::GROUP_STATUS;
+use super::layout::Layout;
 use super::membership::Membership;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::Sink;
@@ -121,6 +121,8 @@ impl GroupStatus {
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) rank: usize,
+    /// Lane of the group status.
+    layout: Layout,
     operation: Option<OperationId>,
     not_before: Instant,
     /// Deadline until which the member may be without its region.
@@ -128,8 +130,8 @@ pub(super) struct Query {
 }
 
 impl Query {
-    pub(super) const fn new(rank: usize, deadline: Instant) -> Self {
-        Self { rank, operation: None, not_before: Instant::ZERO, deadline }
+    pub(super) const fn new(rank: usize, layout: Layout, deadline: Instant) -> Self {
+        Self { rank, layout, operation: None, not_before: Instant::ZERO, deadline }
     }
 
     /// Sends the query if it is due, and takes the answer. Sets `issued` if the core has a command to send.
@@ -170,7 +172,7 @@ impl Query {
         }
         // An atomic that adds nothing is a read that needs no local buffer.
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
-        let target = membership.address(self.rank, GROUP_STATUS);
+        let target = membership.address(self.rank, self.layout.group_status());
         match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Request(None))
         {
             Ok(operation) => self.operation = Some(operation),

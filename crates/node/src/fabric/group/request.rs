@@ -1,6 +1,6 @@
 //! A call of a collective, and the ways to complete it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
 //!
-//! A call is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
+//! A call begins with a place in the order of its lane (`shared`), and waits for its turn. It is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
 //! piece of the array. The first call of all begins with a join check. Arrived signals are handled before all other checks, because a
 //! member that has done its part may leave. `peer_check` and `watch` handle members that are lost, give up or call a different collective.
 
@@ -17,6 +17,7 @@ use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
 use super::super::error::{Error, Invalid};
+use super::super::pending::Pending;
 use super::super::queue::Queue;
 use super::arithmetic::Arithmetic;
 use super::data::Data;
@@ -24,9 +25,9 @@ use super::join_check::JoinCheck;
 use super::layout::Set;
 use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
 use super::query::{CallName, RETRY_NS, hash};
-use super::running::Running;
+use super::running::{LaneRun, Running};
 use super::schedules::Size;
-use super::shared::{Inner, State};
+use super::shared::Inner;
 use super::wake_timer::WakeTimer;
 use crate::fabric::engine::activity::Activity;
 use crate::fabric::engine::core::Core;
@@ -55,6 +56,13 @@ pub(super) struct Call<'a> {
     /// Number of rows of the whole array, of which members get parts.
     whole_rows: usize,
     stage: Stage,
+    /// Lane of the call, and its position in the order of that lane, once the call has begun.
+    lane: usize,
+    turn: u64,
+    /// A wait has ended at its deadline, and no other one has begun.
+    is_paused: bool,
+    /// Buffers of reductions, while the call has its turn.
+    blocks: Option<Box<Blocks>>,
     /// Number and hash that members compare, once the call has begun.
     name: CallName,
     peer_check: PeerCheck,
@@ -63,11 +71,24 @@ pub(super) struct Call<'a> {
     piece: usize,
 }
 
+/// Reaction of a caller to a call that cannot advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// It waits for the end, and does nothing else meanwhile.
+    Blocks,
+    /// It returns, and the call is advanced again later.
+    Returns,
+}
+
 #[derive(Debug)]
 enum Stage {
     Fresh,
+    /// Earlier calls of the lane have not ended.
+    Queued,
     Gathering(JoinCheck),
-    Between { has_met: bool },
+    Between {
+        has_met: bool,
+    },
     Meeting(Running),
     Moving(Running, Range<usize>),
     Over,
@@ -77,7 +98,22 @@ impl<'a> Call<'a> {
     pub(super) fn new(collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Self {
         let (stage, name) = (Stage::Fresh, CallName { number: 0, kind: 0 });
         let peer_check = PeerCheck::default();
-        Self { collective, arithmetic, data, whole_rows: 1, stage, name, peer_check, done: 0, piece: 0 }
+        let (lane, turn) = (0, 0);
+        Self {
+            collective,
+            arithmetic,
+            data,
+            whole_rows: 1,
+            stage,
+            lane,
+            turn,
+            is_paused: false,
+            blocks: None,
+            name,
+            peer_check,
+            done: 0,
+            piece: 0,
+        }
     }
 
     /// Sets the number of rows of the whole array.
@@ -89,14 +125,61 @@ impl<'a> Call<'a> {
         !matches!(self.stage, Stage::Fresh | Stage::Over)
     }
 
+    /// Gives the call its place in the order of its lane, if it has none. A caller that blocks is refused behind a call that no thread drives,
+    /// because that may be a call of the same thread.
+    fn begin(&mut self, core: &mut Core, group: &Inner, caller: Caller) -> Result<(), Error> {
+        if !matches!(self.stage, Stage::Fresh) {
+            return Ok(());
+        }
+        core.member()?;
+        let mut common = group.common();
+        if let Some(broken) = common.broken {
+            return Err(broken.error(false));
+        }
+        let lane = common.next_lane;
+        let mut state = group.lane(lane);
+        if caller == Caller::Blocks && state.turns.paused > 0 {
+            return Err(Error::Invalid(Invalid::GroupBusy));
+        }
+        common.next_lane = (lane + 1) % group.lanes.len();
+        (self.lane, self.turn, self.stage) = (lane, state.turns.taken, Stage::Queued);
+        state.turns.taken += 1;
+        Ok(())
+    }
+
+    /// Notes that no thread drives the call any more, or that one does again.
+    fn set_paused(&mut self, group: &Inner, is_paused: bool) {
+        if self.is_paused != is_paused && self.has_begun() {
+            self.is_paused = is_paused;
+            let paused = &mut group.lane(self.lane).turns.paused;
+            *paused = if is_paused { *paused + 1 } else { *paused - 1 };
+        }
+    }
+
+    /// Lets the next call of the lane begin, if this one has the turn or has had it. Returns `true` if it had a place in the order.
+    fn leave_lane(&mut self, core: &mut Core, group: &Inner) -> bool {
+        self.set_paused(group, false);
+        let has_place = self.has_begun();
+        self.stage = Stage::Over;
+        if has_place {
+            let mut state = group.lane(self.lane);
+            state.blocks = self.blocks.take();
+            core.table.to_wake.extend(state.turns.end());
+        }
+        has_place
+    }
+
     /// Advances the call. `None` while it waits.
-    fn advance(&mut self, core: &mut Core, group: &Inner) -> Option<Result<(), Error>> {
+    fn advance(&mut self, core: &mut Core, group: &Inner, caller: Caller) -> Option<Result<(), Error>> {
+        if let Err(error) = self.begin(core, group, caller) {
+            return Some(Err(error));
+        }
+        self.set_paused(group, false);
         loop {
-            let went = self.step(core, group, &mut group.state());
+            let went = self.step(core, group);
             match went {
                 Some(Ok(Stage::Over)) => {
-                    self.stage = Stage::Over;
-                    group.state().is_busy = false;
+                    self.leave_lane(core, group);
                     return Some(Ok(()));
                 }
                 Some(Ok(stage)) => self.stage = stage,
@@ -115,40 +198,50 @@ impl<'a> Call<'a> {
     }
 
     /// Advances the call by one stage. `None` while it waits.
-    fn step(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Option<Result<Stage, Error>> {
+    ///
+    /// Holds no lock while it polls the node, because a poll may advance other calls of the group.
+    fn step(&mut self, core: &mut Core, group: &Inner) -> Option<Result<Stage, Error>> {
+        let Arithmetic { operation, element } = self.arithmetic;
+        let blocks = self.blocks.get_or_insert_with(|| Box::new(Blocks::new(operation, element)));
         let moved = match &mut self.stage {
-            Stage::Fresh => self.claim(core, group, state).and_then(|stage| {
+            Stage::Queued if self.turn != group.lane(self.lane).turns.ended => {
+                let error = group.watch(core).err()?;
+                Err(error)
+            }
+            Stage::Queued => match self.claim(core, group) {
                 // From here on a failure notifies the other members.
-                self.stage = stage;
-                group.watch(core)?;
-                Ok(std::mem::replace(&mut self.stage, Stage::Over))
-            }),
+                Ok(stage) => group.watch(core).map(|()| stage),
+                Err(error) => {
+                    self.leave_lane(core, group);
+                    Err(error)
+                }
+            },
             Stage::Gathering(join_check) => {
                 let gathered = join_check.advance(core, &group.membership)?;
-                state.is_complete = gathered.is_ok();
+                group.common().is_complete = gathered.is_ok();
                 gathered.map(|()| Stage::Between { has_met: false })
             }
             Stage::Between { has_met } => {
                 let has_met = *has_met;
-                self.next(group, state, has_met)
+                self.next(group, has_met)
             }
             Stage::Meeting(running) => {
-                let met = running.advance(core, &group.membership, &mut state.blocks)?;
-                state.must_meet &= met.is_err();
+                let met = running.advance(core, &group.membership, blocks)?;
+                group.lane(self.lane).must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
-                let moved = running.advance(core, &group.membership, &mut state.blocks)?;
-                let membership = running.buffer(&group.membership, Buffer::Output);
-                let (columns, schedule) = (columns.clone(), Arc::clone(&running.schedule));
-                state.must_meet =
-                    !self.collective.synchronizes(group.membership.members.len(), schedule.elements);
+                let moved = running.advance(core, &group.membership, blocks)?;
+                let output = running.buffer(&group.membership, Buffer::Output);
+                let (columns, elements) = (columns.clone(), running.schedule.elements);
+                group.lane(self.lane).must_meet =
+                    !self.collective.synchronizes(group.membership.members.len(), elements);
                 self.done = columns.end;
                 moved
-                    .and_then(|()| self.data.copy_out(&group.membership.region, membership, &columns))
+                    .and_then(|()| self.data.copy_out(&group.membership.region, output, &columns))
                     .map(|()| Stage::Between { has_met: false })
             }
-            Stage::Over => Err(Error::Closed),
+            Stage::Fresh | Stage::Over => Err(Error::Closed),
         };
         Some(moved)
     }
@@ -166,59 +259,58 @@ impl<'a> Call<'a> {
         Ok(issued)
     }
 
-    /// Claims the group, if it is free and not broken, and chooses the length of a piece.
-    fn claim(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Result<Stage, Error> {
-        if let Some(broken) = state.broken {
+    /// Takes the turn, and chooses the length of a piece.
+    fn claim(&mut self, core: &mut Core, group: &Inner) -> Result<Stage, Error> {
+        if let Some(broken) = group.common().broken {
             return Err(broken.error(false));
-        }
-        if state.is_busy {
-            return Err(Error::Invalid(Invalid::GroupBusy));
         }
         let element_bytes = self.arithmetic.element.bytes();
         if self.data.row_bytes > 0 {
             let row = self.data.row_bytes / element_bytes;
-            let columns = state.schedules.columns(self.collective, self.whole_rows, row, element_bytes)?;
+            let columns = group.schedules().columns(self.collective, self.whole_rows, row, element_bytes)?;
             self.piece = columns * element_bytes;
         }
-        if !state.blocks.are_for(self.arithmetic.operation, self.arithmetic.element) {
-            state.blocks = Blocks::new(self.arithmetic.operation, self.arithmetic.element);
-        }
         let now = core.member()?.now();
+        let mut state = group.lane(self.lane);
+        let Arithmetic { operation, element } = self.arithmetic;
+        self.blocks = state.blocks.take().filter(|blocks| blocks.are_for(operation, element));
         state.calls = CallName::after(state.calls);
         self.name =
             CallName { number: state.calls, kind: self.kind(group.membership.terms, self.data.row_bytes) };
-        group.announce(self.name)?;
-        state.is_busy = true;
-        if state.is_complete {
+        let layout = group.lanes[self.lane].layout;
+        group.announce(layout, self.name)?;
+        if group.common().is_complete {
             return Ok(Stage::Between { has_met: false });
         }
-        Ok(Stage::Gathering(JoinCheck::new(&group.membership, now, group.join_timeout_ns)))
+        let timeout_ns = u64::try_from(group.options.join_timeout.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Stage::Gathering(JoinCheck::new(&group.membership, layout, now, timeout_ns)))
     }
 
     /// Begins the next run.
-    fn next(&mut self, group: &Inner, state: &mut State, has_met: bool) -> Result<Stage, Error> {
+    fn next(&mut self, group: &Inner, has_met: bool) -> Result<Stage, Error> {
+        let layout = group.lanes[self.lane].layout;
         let is_barrier = self.collective == Collective::Barrier;
         let is_over = if is_barrier { has_met } else { self.done == self.data.row_bytes };
         if is_over {
             return Ok(Stage::Over);
         }
+        let mut state = group.lane(self.lane);
         if is_barrier || state.must_meet {
             let size = Size { collective: Collective::Barrier, elements: 0, element_bytes: 1 };
-            let schedule = state.schedules.find(size)?;
+            let schedule = group.schedules().find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
-            let (number, kind) = (state.barriers, self.name.kind);
-            let running = Running::new(&group.membership, schedule, Set::Barrier, number, kind, super::MOVED);
-            return Ok(Stage::Meeting(running));
+            let run = LaneRun { layout, set: Set::Barrier, number: state.barriers, kind: self.name.kind };
+            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, super::MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
         let elements = self.whole_rows * columns.len() / element_bytes;
         let size = Size { collective: self.collective, elements, element_bytes };
-        let schedule = state.schedules.find(size)?;
+        let schedule = group.schedules().find(size)?;
         state.runs = state.runs.wrapping_add(1);
         let kind = self.kind(group.membership.terms, elements);
-        let (set, number) = (Set::of_run(state.runs), state.runs);
-        let running = Running::new(&group.membership, schedule, set, number, kind, self.arithmetic);
+        let run = LaneRun { layout, set: Set::of_run(state.runs), number: state.runs, kind };
+        let running = Running::new(&group.membership, schedule, run, self.arithmetic);
         let membership = running.buffer(&group.membership, Buffer::Input);
         self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
@@ -240,18 +332,20 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Drops all waits and queries of this call.
-    fn abandon(&mut self, core: &mut Core) {
+    /// Drops all waits and queries of this call, and leaves its lane.
+    fn abandon(&mut self, core: &mut Core, group: &Inner) {
         self.peer_check.abandon(core);
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Gathering(mut join_check) => join_check.abandon(core),
-            Stage::Meeting(mut running) | Stage::Moving(mut running, _) => running.abandon(core),
+        match &mut self.stage {
+            Stage::Gathering(join_check) => join_check.abandon(core),
+            Stage::Meeting(running) | Stage::Moving(running, _) => running.abandon(core),
             _ => {}
         }
+        self.leave_lane(core, group);
     }
 
-    fn register(&self, core: &mut Core, waker: &Waker) {
+    fn register(&self, core: &mut Core, group: &Inner, waker: &Waker) {
         match &self.stage {
+            Stage::Queued => group.lane(self.lane).turns.register(waker),
             Stage::Gathering(join_check) => join_check.register(core, waker),
             Stage::Meeting(running) | Stage::Moving(running, _) => {
                 running.register(core, waker);
@@ -295,6 +389,7 @@ impl<'a> GroupRequest<'a> {
             let mut held = engine.hold();
             held.core().member()?;
             self.stop_watching(held.core());
+            self.pause();
             Err(Error::TimedOut { peer: self.awaited(), waited_ms: timeout_ns / 1_000_000, continues: true })
         })
     }
@@ -305,7 +400,7 @@ impl<'a> GroupRequest<'a> {
         let this = RefCell::new(self);
         engine.wait(
             until,
-            |core| this.borrow_mut().look(core),
+            |core| this.borrow_mut().look(core, Caller::Blocks),
             |core, waker| this.borrow_mut().register(core, waker),
         )
     }
@@ -316,15 +411,19 @@ impl<'a> GroupRequest<'a> {
         Some(self.group.membership.members[rank])
     }
 
-    fn look(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
+    fn look(&mut self, core: &mut Core, caller: Caller) -> Option<Result<(), Error>> {
         let call = match &mut self.call {
             Ok(call) => call,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        let result = call.advance(core, &self.group)?.map_err(|error| core.table.deaths.name(error));
+        let result = call.advance(core, &self.group, caller)?.map_err(|error| core.table.deaths.name(error));
         self.stop_watching(core);
         if let Err(error) = &result {
             self.give_up(core, error);
+        }
+        // The next call of the lane may be one that was started.
+        if !core.activities.is_empty() {
+            core.advance_activities();
         }
         Some(result)
     }
@@ -333,7 +432,7 @@ impl<'a> GroupRequest<'a> {
     fn give_up(&mut self, core: &mut Core, error: &Error) {
         let Ok(call) = &mut self.call else { return };
         if call.has_begun() {
-            call.abandon(core);
+            call.abandon(core, &self.group);
             self.group.break_group(core, error);
         }
     }
@@ -345,7 +444,7 @@ impl<'a> GroupRequest<'a> {
         }
         self.group.register(core, waker);
         if let Ok(call) = &self.call {
-            call.register(core, waker);
+            call.register(core, &self.group, waker);
         }
     }
 
@@ -361,6 +460,13 @@ impl<'a> GroupRequest<'a> {
         self.wake_timer.set(core, waker, if is_gathering { RETRY_NS } else { QUERY_INTERVAL_NS });
     }
 
+    /// Notes that the caller stops to drive the call for now.
+    fn pause(&mut self) {
+        if let Ok(call) = &mut self.call {
+            call.set_paused(&self.group, true);
+        }
+    }
+
     fn must_retry(&mut self) -> bool {
         let running = self.call.as_mut().ok().and_then(Call::running);
         running.is_some_and(|running| running.must_retry())
@@ -373,15 +479,30 @@ impl GroupRequest<'static> {
     ///
     /// # Errors
     /// Errors that are known at once. The completion reports all others.
-    pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
-        if let Err(error) = &mut self.call {
-            return Err(error.take().unwrap_or(Error::Closed));
-        }
+    pub fn submit(self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
+        self.hand_over(Sink::Queue(Arc::clone(queue), context))
+    }
+
+    /// Begins the collective now, and returns its handle. The collective advances in the background, as one that was submitted. Dropping the handle
+    /// does not end it.
+    ///
+    /// # Errors
+    /// Errors that are known at once. The handle returns all others.
+    pub fn start(self) -> Result<Pending<()>, Error> {
+        let engine = Arc::clone(self.group.membership.region.engine());
+        let operation = self.hand_over(Sink::Request(None))?;
+        Ok(Pending::of_activity(engine, operation))
+    }
+
+    /// Gives the call its place in the order of the group, and has the node advance it.
+    fn hand_over(mut self, sink: Sink) -> Result<OperationId, Error> {
         let engine = Arc::clone(self.group.membership.region.engine());
         let mut held = engine.hold();
         let core = held.core();
-        core.member()?;
-        let sink = Sink::Queue(Arc::clone(queue), context);
+        match &mut self.call {
+            Ok(call) => call.begin(core, &self.group, Caller::Returns)?,
+            Err(error) => return Err(error.take().unwrap_or(Error::Closed)),
+        }
         let operation = core.table.open(Entry { sink, ..Entry::default() });
         core.begin(operation, Box::new(self));
         Ok(operation)
@@ -390,7 +511,7 @@ impl GroupRequest<'static> {
 
 impl Activity<Core> for GroupRequest<'static> {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
-        self.look(core)
+        self.look(core, Caller::Returns)
     }
 }
 
@@ -402,11 +523,12 @@ impl Future for GroupRequest<'_> {
         let engine = Arc::clone(this.group.membership.region.engine());
         let mut held = engine.hold_for_task();
         let core = held.core();
-        if let Some(result) = core.visit_for(|core| this.look(core)) {
+        if let Some(result) = core.visit_for(|core| this.look(core, Caller::Returns)) {
             return Poll::Ready(result);
         }
         this.register(core, context.waker());
         this.set_wake_timer(core, context.waker());
+        this.pause();
         if this.must_retry() {
             core.await_space(context.waker());
         }

@@ -14,7 +14,7 @@ use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
 use super::super::error::{Error, Invalid};
 use super::arithmetic::{Arithmetic, arithmetic, number};
-use super::layout::Set;
+use super::layout::{Layout, Set};
 use super::membership::Membership;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::Sink;
@@ -28,8 +28,18 @@ const RUN_SHIFT: u32 = 32;
 #[derive(Clone, Copy, Debug)]
 struct Put {
     id: TransferId,
-    /// `None` if the core had no space for it.
+    /// `None` if the core's queue was full.
     operation: Option<OperationId>,
+}
+
+/// Words and bytes of a run, and the number and hash that its signals carry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneRun {
+    pub(super) layout: Layout,
+    pub(super) set: Set,
+    pub(super) number: u32,
+    /// Hash of the call.
+    pub(super) kind: u32,
 }
 
 /// Run in flight.
@@ -37,6 +47,8 @@ struct Put {
 pub(super) struct Running {
     run: Run,
     pub(super) schedule: Arc<Schedule>,
+    /// Lane of the call.
+    pub(super) layout: Layout,
     pub(super) set: Set,
     pub(super) arithmetic: Arithmetic,
     puts: Vec<Put>,
@@ -49,14 +61,13 @@ impl Running {
     pub(super) fn new(
         membership: &Membership,
         schedule: Arc<Schedule>,
-        set: Set,
-        number: u32,
-        kind: u32,
+        lane: LaneRun,
         arithmetic: Arithmetic,
     ) -> Self {
+        let LaneRun { layout, set, number, kind } = lane;
         let number = u64::from(number) << RUN_SHIFT | u64::from(kind);
         let run = Run::new(membership.rank, number);
-        Self { run, schedule, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
+        Self { run, schedule, layout, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
     }
 
     /// Advances the run. `None` while it waits.
@@ -85,7 +96,7 @@ impl Running {
         }
     }
 
-    /// Takes puts that have ended, and submits those again that found no space.
+    /// Takes puts that have ended, and submits those again that found a full queue.
     fn collect(&mut self, core: &mut Core, membership: &Membership) -> Result<(), Error> {
         if let Some((operation, id)) = self.wait
             && let Some(ended) = core.table.take(operation)
@@ -126,7 +137,7 @@ impl Running {
     }
 
     fn command(&self, membership: &Membership, transfer: &Transfer) -> Command<'static> {
-        let word = membership.address(transfer.to, membership.layout.signal(self.set, transfer.arrival));
+        let word = membership.address(transfer.to, self.layout.signal(self.set, transfer.arrival));
         let signal = Signal::set(word, self.run.number());
         let source = self.local(membership, transfer.from, transfer.source);
         let target = match transfer.source.length {
@@ -141,7 +152,7 @@ impl Running {
         let element_bytes = self.arithmetic.element.bytes();
         let bytes = span.bytes(element_bytes);
         let program = &self.schedule.programs[rank];
-        let buffer = membership.layout.buffer(self.set, span.buffer, program, element_bytes);
+        let buffer = self.layout.buffer(self.set, span.buffer, program, element_bytes);
         LocalRange {
             region: membership.region.options().region,
             offset: buffer + bytes.start as u64,
@@ -173,7 +184,7 @@ impl Running {
     /// Returns `true` if the awaited signal has arrived.
     pub(super) fn has_arrived(&self, membership: &Membership) -> Result<bool, Error> {
         let Some((_, id)) = self.wait else { return Ok(false) };
-        let offset = membership.layout.signal(self.set, self.schedule.transfer(id).arrival);
+        let offset = self.layout.signal(self.set, self.schedule.transfer(id).arrival);
         Ok(membership.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
     }
 
@@ -185,7 +196,7 @@ impl Running {
         }
     }
 
-    /// Returns `true` if a put found no space in the queue towards its peer.
+    /// Returns `true` if a put found a full queue towards its peer.
     pub(super) fn must_retry(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }
@@ -242,7 +253,7 @@ impl Surroundings for OnCore<'_> {
     }
 
     fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
-        let offset = self.membership.layout.signal(self.running.set, transfer.arrival);
+        let offset = self.running.layout.signal(self.running.set, transfer.arrival);
         let least = number >> RUN_SHIFT << RUN_SHIFT;
         let word = self.membership.region.get::<u64>(offset)?;
         if word >= least {

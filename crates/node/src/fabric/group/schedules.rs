@@ -17,6 +17,10 @@ use super::layout::Layout;
 const ALPHA_NS: f64 = 3000.0;
 /// Inverse of the rate of a link.
 const NS_PER_BYTE: f64 = 0.5;
+/// Time from a put to its signal at a member of the same server, through shared memory.
+const LOCAL_ALPHA_NS: f64 = 1000.0;
+/// Inverse of the rate of a copy through shared memory.
+const LOCAL_NS_PER_BYTE: f64 = 0.15;
 /// Inverse of the rate at which a member reduces received data into its own.
 const REDUCE_NS_PER_BYTE: f64 = 0.1;
 /// Number of schedules that are kept for later calls.
@@ -28,6 +32,8 @@ pub(super) struct Schedules {
     members: usize,
     algorithm: Option<Algorithm>,
     topology: (TopologyKind, u32),
+    /// Server of each member, by rank. Empty if members of a server exchange frames as well.
+    servers: Vec<usize>,
     layout: Layout,
     kept: Vec<(Size, Arc<Schedule>)>,
 }
@@ -41,11 +47,18 @@ pub(super) struct Size {
 }
 
 impl Schedules {
-    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, layout: Layout) -> Self {
+    pub(super) fn new(
+        servers: Option<Vec<usize>>,
+        members: usize,
+        algorithm: Option<Algorithm>,
+        graph: &Graph,
+        layout: Layout,
+    ) -> Self {
         let switches = graph.members.iter().filter(|role| **role == MemberRole::Switch).count();
         let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
         let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
-        Self { members, algorithm, topology, layout, kept: Vec::new() }
+        let servers = servers.unwrap_or_default();
+        Self { members, algorithm, topology, servers, layout, kept: Vec::new() }
     }
 
     /// Returns the largest number of columns, at most `row`, whose schedule fits. The whole array has `whole_rows` rows.
@@ -74,7 +87,8 @@ impl Schedules {
             return Ok(Arc::clone(schedule));
         }
         let Size { collective, elements, element_bytes } = size;
-        let request = Request { collective, ranks: self.members, elements, servers: &[], parts: &[] };
+        let request =
+            Request { collective, ranks: self.members, elements, servers: &self.servers, parts: &[] };
         let refused = |_| Error::Invalid(Invalid::NoSchedule);
         let named = self.algorithm.filter(|algorithm| algorithm.does(collective));
         let algorithm = match named {
@@ -96,8 +110,8 @@ impl Schedules {
             planes: self.topology.1,
             alpha_ns: ALPHA_NS,
             link_ns_per_byte: NS_PER_BYTE,
-            local_alpha_ns: ALPHA_NS,
-            local_ns_per_byte: NS_PER_BYTE,
+            local_alpha_ns: LOCAL_ALPHA_NS,
+            local_ns_per_byte: LOCAL_NS_PER_BYTE,
             reduce_ns_per_byte: REDUCE_NS_PER_BYTE,
         }
     }

@@ -10,7 +10,7 @@ use std::task::Waker;
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
 use super::super::error::{Error, Invalid};
-use super::layout::{DEPARTURE, GROUP_STATUS};
+use super::layout::{DEPARTURE, Layout};
 use super::query::{Broken, CallName, GroupStatus};
 use super::shared::Inner;
 use crate::fabric::engine::core::Core;
@@ -32,16 +32,17 @@ impl Inner {
         self.dead(core).map_or(Ok(()), |peer| Err(Error::PeerLost { peer, maybe_done: true }))
     }
 
-    /// Returns an error if another member has broken the group.
+    /// Returns an error if a member has broken the group.
     pub(super) fn check_departure(&self) -> Result<(), Error> {
+        if let Some(broken) = self.common().broken {
+            return Err(broken.error(true));
+        }
         match self.membership.region.get::<u64>(DEPARTURE)? {
             0 => Ok(()),
             word => match GroupStatus::of_word(word) {
                 GroupStatus::Over(broken) => Err(broken.error(true)),
                 // No member writes this value, but any program with the key may.
-                GroupStatus::Calls(_) => {
-                    Err(Error::Invalid(Invalid::GroupOverwritten))
-                }
+                GroupStatus::Calls(_) => Err(Error::Invalid(Invalid::GroupOverwritten)),
             },
         }
     }
@@ -59,26 +60,27 @@ impl Inner {
         dead.map(|rank| self.membership.members[rank])
     }
 
-    /// Publishes the current call of this member.
-    pub(super) fn announce(&self, call: CallName) -> Result<(), Error> {
-        self.membership.region.write(GROUP_STATUS, &[GroupStatus::Calls(call).word()])
+    /// Publishes the current call of this member in a lane.
+    pub(super) fn announce(&self, layout: Layout, call: CallName) -> Result<(), Error> {
+        self.membership.region.write(layout.group_status(), &[GroupStatus::Calls(call).word()])
     }
 
     /// Breaks the group: records the reason and notifies all other members.
     pub(super) fn break_group(&self, core: &mut Core, error: &Error) {
         let broken = Broken::of(error, self.me());
         {
-            let mut state = self.state();
-            state.is_busy = false;
-            if state.broken.is_some() {
+            let mut common = self.common();
+            if common.broken.is_some() {
                 return;
             }
-            state.broken = Some(broken);
+            common.broken = Some(broken);
         }
         let departure = GroupStatus::Over(broken).word();
         // The group status is for members that have not joined. It is written first: a member that joins while the others are notified finds
         // one of the two. The word is within the region, so the write cannot fail.
-        let _ = self.membership.region.write(GROUP_STATUS, &[departure]);
+        for lane in &self.lanes {
+            let _ = self.membership.region.write(lane.layout.group_status(), &[departure]);
+        }
         for rank in self.others() {
             let word = self.membership.address(rank, DEPARTURE);
             let signal = Signal::set(word, departure);
@@ -88,14 +90,18 @@ impl Inner {
             // Members that cannot be reached detect the loss by themselves.
             let _ = core.submit(command, Sink::Discard);
         }
+        // Calls of other lanes end as well: the wait that they sleep with ends.
+        if let Some(departure) = self.common().departure {
+            core.cancel(departure);
+        }
         core.poll();
     }
 
     /// Registers a waker for the death of a member or a break of the group.
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
         core.table.deaths.watch(waker);
-        let mut state = self.state();
-        if state.departure.is_none() {
+        let mut common = self.common();
+        if common.departure.is_none() {
             let region = self.membership.region.options().region;
             let command = Command::WaitUntil {
                 operation: OperationId(0),
@@ -105,9 +111,9 @@ impl Inner {
                 value: 0,
                 depends_on: None,
             };
-            state.departure = core.submit(command, Sink::Request(None)).ok();
+            common.departure = core.submit(command, Sink::Request(None)).ok();
         }
-        if let Some(departure) = state.departure {
+        if let Some(departure) = common.departure {
             core.table.set_waker(departure, waker);
         }
     }
@@ -115,7 +121,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(departure) = self.state().departure {
+        let departure = self.common().departure;
+        if let Some(departure) = departure {
             let mut held = self.membership.region.engine().hold();
             held.core().cancel(departure);
             held.core().table.abandon(departure);

@@ -202,7 +202,9 @@ fn start_node(
         }
         None => None,
     };
-    let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
+    let mut engine = Engine::new(id, runtime, bell, clock, policy);
+    engine.set_servers(plan);
+    let engine = Arc::new(engine);
     engine.hold().core().local = local.map(Box::new);
     let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
     let control = SeatControl {
