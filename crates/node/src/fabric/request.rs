@@ -25,7 +25,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Result of a request that completes successfully: nothing, a word, or a [`Received`] message. Sealed.
+/// Result of a request that completes successfully: nothing, a word, a [`Received`] message, or an [`Ended`] for all of them. Sealed.
 ///
 /// Outcomes are `Send` and `Sync`: plain data.
 pub trait Outcome: sealed::Sealed {
@@ -36,6 +36,13 @@ pub trait Outcome: sealed::Sealed {
 impl sealed::Sealed for () {}
 impl Outcome for () {
     fn of(_: Ended) -> Self {}
+}
+
+impl sealed::Sealed for Ended {}
+impl Outcome for Ended {
+    fn of(ended: Ended) -> Self {
+        ended
+    }
 }
 
 macro_rules! words {
@@ -190,6 +197,25 @@ impl<'a, T: Outcome> Request<'a, T> {
     /// receive, a wait on a word, a flush.
     pub fn posted(mut self) -> Request<'a, ()> {
         let order = self.take_order().and_then(|order| order.posted().map_err(Some));
+        Request { engine: Arc::clone(&self.engine), order, begun: None, outcome: PhantomData }
+    }
+
+    /// Returns a request for the same operation whose result is an [`Ended`], so that operations of several kinds can be in one list.
+    ///
+    /// ```
+    /// # use rackloom::fabric::{Fabric, Plan, RegionOptions, wait_any};
+    /// # let fabric = Fabric::local(&Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?)?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let table = target.allocate(RegionOptions::new(1, 2), 64)?;
+    /// let store = initiator.store(table.address(0), &[1; 8]).untyped().start()?;
+    /// let add = initiator.fetch_add::<u64>(table.address(8), 5).untyped().start()?;
+    /// let mut pending = vec![store, add];
+    /// let first = wait_any(&mut pending)?;
+    /// assert_eq!(pending.swap_remove(first).wait()?.value, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn untyped(mut self) -> Request<'a, Ended> {
+        let order = self.take_order();
         Request { engine: Arc::clone(&self.engine), order, begun: None, outcome: PhantomData }
     }
 
