@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
@@ -86,6 +87,11 @@ impl Bytes {
             Backing::Device(bytes) => Some(bytes),
             _ => None,
         }
+    }
+
+    /// Returns the address of the first byte, unless the bytes are on a device.
+    pub(in crate::fabric) fn host_address(&self) -> Option<NonNull<u8>> {
+        self.device().is_none().then(|| NonNull::new(self.base)).flatten()
     }
 
     /// Copies bytes in, to the host or the device. They are visible when this returns.

@@ -4,6 +4,7 @@
 //! that of data after its signal.
 
 use std::ops::{Bound, RangeBounds};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rackloom_protocol::{
@@ -83,6 +84,28 @@ impl Region {
     #[must_use]
     pub fn device_address(&self) -> Option<u64> {
         self.inner.bytes.device()?.address()
+    }
+
+    /// Returns the address of the first byte in this process. `None` for memory of a device. Peers may change the bytes at any time, so they are
+    /// accessed through raw pointers or atomics. The address is valid as long as a handle of the region exists.
+    ///
+    /// ```
+    /// # use rackloom::fabric::{DeviceChoice, Fabric, Plan, RegionOptions};
+    /// # let fabric = Fabric::local(&Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?)?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// let region = target.allocate(RegionOptions::new(1, 7), 64)?;
+    /// let word = region.host_address().expect("memory of the host").cast::<AtomicU64>();
+    /// initiator.fetch_add::<u64>(region.address(0), 5).wait()?;
+    /// // SAFETY: the region begins at a page and is longer than a word. Peers update the word with atomics.
+    /// assert_eq!(unsafe { word.as_ref() }.load(Ordering::Acquire), 5);
+    /// let on_device = target.allocate_on_device(RegionOptions::new(2, 7), DeviceChoice::Fake(1), 64)?;
+    /// assert!(on_device.host_address().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn host_address(&self) -> Option<NonNull<u8>> {
+        self.inner.bytes.host_address()
     }
 
     pub(in crate::fabric) fn engine(&self) -> &Arc<Engine> {
