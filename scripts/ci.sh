@@ -45,6 +45,14 @@ want_tshark() {
         echo 'tshark cannot be installed; the dissector is not tried'
 }
 
+# Programs in C run under valgrind, too; without it the tests say that they did not.
+want_valgrind() {
+    command -v valgrind >/dev/null && return
+    step 'installing valgrind'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq valgrind; } ||
+        echo 'valgrind cannot be installed; programs in C do not run under it'
+}
+
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
 want_nvrtc() {
     local folder=target/nvrtc library
@@ -103,6 +111,7 @@ need_linker
 need_toolchain
 want_numpy
 want_tshark
+want_valgrind
 want_nvrtc
 
 step 'cargo fmt --all --check'

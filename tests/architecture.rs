@@ -59,10 +59,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-protocol",
         ],
     ),
+    ("rackloom-capi", &["rackloom", "rackloom-plan", "rackloom-runtime"]),
     (
         "rackloom-cli",
         &[
             "rackloom",
+            "rackloom-capi",
             "rackloom-capture",
             "rackloom-collectives",
             "rackloom-control",
@@ -90,7 +92,8 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
-    ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate"]),
+    ("rackloom-capi", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
+    ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate", "rackloom-capi"]),
     ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
 ];
 

@@ -158,6 +158,7 @@ const RETIRED_PHRASES: &[&str] = &["under way"];
 const PLAIN_CRATES: &[&str] = &[
     "bench",
     "calibrate",
+    "capi",
     "capture",
     "cli",
     "collectives",
