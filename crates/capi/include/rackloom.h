@@ -377,6 +377,11 @@
 #define RACKLOOM_ALGORITHM_TWO_LEVEL 11
 
 /**
+ * Inside each server, then between servers.
+ */
+#define RACKLOOM_ALGORITHM_HIERARCHICAL 12
+
+/**
  * Result of a call. Codes below 20 are errors in the use of the library, codes from 20 are errors of the fabric and of racks.
  * New codes may be added: a program treats an unknown code as a failure.
  */

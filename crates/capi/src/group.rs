@@ -91,6 +91,8 @@ pub const RACKLOOM_ALGORITHM_RING_PIPELINE: u32 = 9;
 pub const RACKLOOM_ALGORITHM_DISSEMINATION: u32 = 10;
 /// Barrier: first the ranks of one server, then one leader per server.
 pub const RACKLOOM_ALGORITHM_TWO_LEVEL: u32 = 11;
+/// Inside each server, then between servers.
+pub const RACKLOOM_ALGORITHM_HIERARCHICAL: u32 = 12;
 
 /// Options of a group, equal on all members unless stated otherwise. Fields that are 0 have their defaults.
 #[repr(C)]
@@ -156,6 +158,7 @@ impl GroupSettings {
             }
             RACKLOOM_ALGORITHM_DISSEMINATION => Algorithm::Dissemination,
             RACKLOOM_ALGORITHM_TWO_LEVEL => Algorithm::TwoLevel,
+            RACKLOOM_ALGORITHM_HIERARCHICAL => Algorithm::Hierarchical,
             other => return Err(unknown("algorithm", other)),
         }))
     }
