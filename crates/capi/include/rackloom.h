@@ -2031,7 +2031,7 @@ rackloom_error rackloom_group_size(rackloom_group group, uint32_t *size, uint32_
  *
  * Errors: BAD_ARGUMENT for unknown constants, and for arrays that overlap or are misaligned; INVALID if the arrays do not fit the group; PEER_LOST,
  * PEER_LEFT, GROUP_BROKEN, NOT_JOINED, REFUSED, CLOSED.
- * Threads: any, and one collective at a time for each group.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_collective_wait(rackloom_group group,
                                         const struct rackloom_collective *collective);
@@ -2068,7 +2068,7 @@ rackloom_error rackloom_collective_free(rackloom_collective_request started);
  * must not be accessed, until the completion has arrived.
  *
  * Errors: those of `rackloom_collective_wait` that are known at once.
- * Threads: any, and one collective at a time for each group.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_collective_submit(rackloom_group group,
                                           const struct rackloom_collective *collective,
@@ -2079,7 +2079,7 @@ rackloom_error rackloom_collective_submit(rackloom_group group,
  * Meets the other members of a group: returns when every member has called it as often as this one.
  *
  * Errors: those of `rackloom_collective_wait`.
- * Threads: any, and one collective at a time for each group.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_group_barrier(rackloom_group group);
 
@@ -2088,7 +2088,7 @@ rackloom_error rackloom_group_barrier(rackloom_group group);
  * `RACKLOOM_SUM`.
  *
  * Errors: those of `rackloom_collective_wait`.
- * Threads: any, and one collective at a time for each group.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_group_all_reduce(rackloom_group group,
                                          void *values,
@@ -2100,7 +2100,7 @@ rackloom_error rackloom_group_all_reduce(rackloom_group group,
  * Replaces `count` elements at `values` by those of the node `root`.
  *
  * Errors: those of `rackloom_collective_wait`.
- * Threads: any, and one collective at a time for each group.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_group_broadcast(rackloom_group group,
                                         void *values,

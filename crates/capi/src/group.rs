@@ -374,7 +374,7 @@ pub unsafe extern "C" fn rackloom_group_size(
 ///
 /// Errors: BAD_ARGUMENT for unknown constants, and for arrays that overlap or are misaligned; INVALID if the arrays do not fit the group; PEER_LOST,
 /// PEER_LEFT, GROUP_BROKEN, NOT_JOINED, REFUSED, CLOSED.
-/// Threads: any, and one collective at a time for each group.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_collective_wait(
     group: GroupHandle,
@@ -430,7 +430,7 @@ pub extern "C" fn rackloom_collective_free(started: CollectiveHandle) -> ErrorCo
 /// must not be accessed, until the completion has arrived.
 ///
 /// Errors: those of `rackloom_collective_wait` that are known at once.
-/// Threads: any, and one collective at a time for each group.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_collective_submit(
     group: GroupHandle,
@@ -448,7 +448,7 @@ pub unsafe extern "C" fn rackloom_collective_submit(
 /// Meets the other members of a group: returns when every member has called it as often as this one.
 ///
 /// Errors: those of `rackloom_collective_wait`.
-/// Threads: any, and one collective at a time for each group.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackloom_group_barrier(group: GroupHandle) -> ErrorCode {
     guard::call(|| Ok(handles::get::<Arc<Group>>(group)?.barrier().wait()?))
@@ -458,7 +458,7 @@ pub extern "C" fn rackloom_group_barrier(group: GroupHandle) -> ErrorCode {
 /// `RACKLOOM_SUM`.
 ///
 /// Errors: those of `rackloom_collective_wait`.
-/// Threads: any, and one collective at a time for each group.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_group_all_reduce(
     group: GroupHandle,
@@ -474,7 +474,7 @@ pub unsafe extern "C" fn rackloom_group_all_reduce(
 /// Replaces `count` elements at `values` by those of the node `root`.
 ///
 /// Errors: those of `rackloom_collective_wait`.
-/// Threads: any, and one collective at a time for each group.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_group_broadcast(
     group: GroupHandle,
