@@ -214,6 +214,9 @@ impl<'a, T: Outcome> Request<'a, T> {
     /// assert_eq!(pending.swap_remove(first).wait()?.value, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// On completion: those of the request.
     pub fn untyped(mut self) -> Request<'a, Ended> {
         let order = self.take_order();
         Request { engine: Arc::clone(&self.engine), order, begun: None, outcome: PhantomData }
