@@ -188,9 +188,12 @@ static int work(const char *rack, uint32_t worker, int rounds) {
 }
 
 static rackloom_rack start_rack(const char *program, const char *name, uint32_t workers) {
-    char path[] = "/tmp/rackloom-server-XXXXXX", seats[WORKERS_MAX + 1][16], text[128];
+    char path[] = "/tmp/rackloom-server-XXXXXX", seats[WORKERS_MAX + 1][16], text[192];
     const char *vacant[WORKERS_MAX + 1];
-    int length = snprintf(text, sizeof text, "name: %s\nshape: {star: {nodes: %" PRIu32 "}}\n", name, workers + 1);
+    // Under a tool that slows programs down, such as valgrind, a node may be silent for longer than usual.
+    int length = snprintf(text, sizeof text,
+                          "name: %s\nshape: {star: {nodes: %" PRIu32 "}}\ntimers: {heartbeat_interval: 2s}\n", name,
+                          workers + 1);
     int file = mkstemp(path);
     if (file < 0 || write(file, text, (size_t)length) != length) {
         perror("the rack file");
