@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackloom::fabric::{Driver, Node, Region, Store};
+use rackloom::fabric::{Driver, Error, Node, Region, Store};
 
 use crate::codes::{CompletionRecord, ErrorCode, Failure};
 use crate::driving::Driving;
@@ -96,6 +96,23 @@ pub unsafe extern "C" fn rackloom_driver_store_posted(
     })
 }
 
+/// Begins several stores, and sets `taken` to their number.
+///
+/// # Safety
+/// `taken` is null or valid for writes.
+unsafe fn begin_stores(
+    driver: DriverHandle,
+    stores: Vec<Store<'_>>,
+    taken: *mut u64,
+    begin: impl FnOnce(&mut Driver, &[Store<'_>]) -> Result<usize, Error>,
+) -> Result<(), Failure> {
+    let taken = Out::new(taken)?;
+    let begun = with(driver, |driver| Ok(begin(driver, &stores)?))?;
+    // SAFETY: needed because the number goes to memory of C. The caller promises that it is valid.
+    unsafe { taken.set(begun as u64) };
+    Ok(())
+}
+
 /// Reads an array of stores.
 ///
 /// # Safety
@@ -122,11 +139,7 @@ pub unsafe extern "C" fn rackloom_driver_stores(
     count: u64,
     taken: *mut u64,
 ) -> ErrorCode {
-    with_pointers!({
-        let (taken, stores) = (Out::new(taken)?, read_stores(stores, count)?);
-        taken.set(with(driver, |driver| Ok(driver.stores(&stores)?))? as u64);
-        Ok(())
-    })
+    with_pointers!({ begin_stores(driver, read_stores(stores, count)?, taken, Driver::stores) })
 }
 
 /// Begins several stores in order without completions. The next flush reports a failure.
@@ -140,11 +153,7 @@ pub unsafe extern "C" fn rackloom_driver_stores_posted(
     count: u64,
     taken: *mut u64,
 ) -> ErrorCode {
-    with_pointers!({
-        let (taken, stores) = (Out::new(taken)?, read_stores(stores, count)?);
-        taken.set(with(driver, |driver| Ok(driver.stores_posted(&stores)?))? as u64);
-        Ok(())
-    })
+    with_pointers!({ begin_stores(driver, read_stores(stores, count)?, taken, Driver::stores_posted) })
 }
 
 /// Returns the region of a slice and its range.

@@ -117,10 +117,10 @@ impl Blocks {
         Ok(left)
     }
 
-    /// Returns true if it is a buffer for this operation on elements of this type.
-    #[must_use]
-    pub fn are_for(&self, operation: ReduceOperation, element: ElementType) -> bool {
-        (self.operation, self.element) == (operation, element)
+    /// Sets the operation and the element type of the reductions to come. The memory is kept.
+    pub fn set(&mut self, operation: ReduceOperation, element: ElementType) {
+        (self.operation, self.element) = (operation, element);
+        self.folded = Accumulator::new(operation, element);
     }
 }
 

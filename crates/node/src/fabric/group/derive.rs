@@ -6,12 +6,12 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-use rackloom_protocol::{Key, NodeId, Plane, RegionId};
+use rackloom_protocol::{Key, Plane, RegionId};
 
+use super::layout::Layout;
 use super::membership::{Membership, RegionName};
 use super::options::{DERIVED, GroupOptions};
 use super::{Group, allocate};
-use crate::fabric::engine::core::Core;
 use crate::fabric::error::Error;
 use crate::fabric::memory::region::Region;
 
@@ -49,8 +49,9 @@ impl Group {
     /// Those of [`super::GroupRequest::wait`] and of [`crate::fabric::Node::allocate`].
     pub fn split(&self, color: Option<u32>, order: u32) -> Result<Option<Self>, Error> {
         let options = GroupOptions { region: None, ..self.inner.options };
+        let lanes: Vec<_> = self.inner.lanes.iter().map(|lane| lane.layout).collect();
         let region = match color {
-            Some(_) => Some(self.allocate_free(&options)?),
+            Some(_) => Some(self.allocate_free(&options, &lanes)?),
             None => None,
         };
         let name = region.as_ref().map_or(RegionName { region: RegionId(0), key: Key(0) }, |region| {
@@ -76,7 +77,7 @@ impl Group {
             deaths: ranks.iter().map(|rank| parent.deaths[*rank]).collect(),
             members,
         };
-        Self::new(&self.node, options, membership).map(Some)
+        Self::new(&self.node, options, lanes, membership).map(Some)
     }
 
     /// Makes a group of the same members in the same order, whose collectives are independent of those of this group. All members call it. It
@@ -102,19 +103,18 @@ impl Group {
     /// # Errors
     /// Those of [`Group::split`].
     pub fn on_plane(&self, plane: u8) -> Result<Option<Self>, Error> {
-        let is_linked = |core: &mut Core, node: NodeId| {
-            let graph = &core.member()?.member().config().graph;
-            Ok::<_, Error>(graph.ports(node).iter().any(|port| port.plane == Plane(plane)))
-        };
-        let color = self.node.with_core(|core| is_linked(core, self.node.id()))?;
-        self.split(color.then_some(0), 0)
+        let is_linked = self.node.with_core(|core| {
+            let ports = &core.member()?.member().config().ports;
+            Ok::<_, Error>(ports.iter().any(|port| port.plane == Plane(plane)))
+        })?;
+        self.split(is_linked.then_some(0), 0)
     }
 
     /// Allocates a region under a number that is free at this node.
-    fn allocate_free(&self, options: &GroupOptions) -> Result<Region, Error> {
+    fn allocate_free(&self, options: &GroupOptions, lanes: &[Layout]) -> Result<Region, Error> {
         for number in DERIVED.. {
             let key = Key(RandomState::new().hash_one(number));
-            match allocate(&self.node, options, RegionName { region: RegionId(number), key }) {
+            match allocate(&self.node, options, lanes, RegionName { region: RegionId(number), key }) {
                 Err(Error::RegionExists(_) | Error::RegionInUse(_)) => {}
                 other => return other,
             }

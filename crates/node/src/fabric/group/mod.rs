@@ -100,7 +100,8 @@ impl Group {
             Ok::<_, Error>(core.member()?.member().config().epoch)
         })?;
         let name = options.region_name(epoch, members);
-        let region = allocate(node, &options, name)?;
+        let lanes = lanes_of(&options)?;
+        let region = allocate(node, &options, &lanes, name)?;
         let deaths =
             node.with_core(|core| members.iter().map(|member| core.table.deaths.of(*member)).collect());
         let membership = Membership {
@@ -111,7 +112,7 @@ impl Group {
             terms: options.terms(members),
             deaths,
         };
-        Self::new(node, options, membership)
+        Self::new(node, options, lanes, membership)
     }
 
     /// Joins the group of all GPU nodes of the rack, in the order of the plan. [`Group::join`] describes the rest.
@@ -126,8 +127,12 @@ impl Group {
         Self::join(node, options, &members)
     }
 
-    fn new(node: &Node, options: GroupOptions, membership: Membership) -> Result<Self, Error> {
-        let lanes = lanes_of(&options)?;
+    fn new(
+        node: &Node,
+        options: GroupOptions,
+        lanes: Vec<Layout>,
+        membership: Membership,
+    ) -> Result<Self, Error> {
         let schedules = node.with_core(|core| {
             let graph = &core.member()?.member().config().graph;
             let members = &membership.members;
@@ -352,6 +357,7 @@ fn rank_of(node: NodeId, members: &[NodeId]) -> Result<usize, Error> {
     members.iter().position(|member| *member == node).ok_or(Error::Invalid(Invalid::NotMember))
 }
 
+/// Returns the layouts of the lanes of a group's region.
 fn lanes_of(options: &GroupOptions) -> Result<Vec<Layout>, Error> {
     if !(1..=GroupOptions::LANES_MAX).contains(&options.lanes) {
         return Err(Error::Invalid(Invalid::LaneCount));
@@ -359,9 +365,14 @@ fn lanes_of(options: &GroupOptions) -> Result<Vec<Layout>, Error> {
     Layout::of_lanes(options.staging_bytes, options.lanes).ok_or(Error::Invalid(Invalid::StagingTooLarge))
 }
 
-/// Allocates a group's region.
-fn allocate(node: &Node, options: &GroupOptions, name: RegionName) -> Result<Region, Error> {
-    let total_bytes = lanes_of(options)?.last().map_or(0, |last| last.end());
+/// Allocates a group's region, which has these lanes.
+fn allocate(
+    node: &Node,
+    options: &GroupOptions,
+    lanes: &[Layout],
+    name: RegionName,
+) -> Result<Region, Error> {
+    let total_bytes = lanes.last().map_or(0, |last| last.end());
     let access = Access { read: false, write: true, atomic: true };
     let region = RegionOptions { region: name.region, key: name.key, access };
     match options.device {

@@ -163,7 +163,9 @@ impl<'a> Call<'a> {
         self.stage = Stage::Over;
         if has_place {
             let mut state = group.lane(self.lane);
-            state.blocks = self.blocks.take();
+            if let Some(blocks) = self.blocks.take() {
+                state.blocks = Some(blocks);
+            }
             core.table.to_wake.extend(state.turns.end());
         }
         has_place
@@ -201,8 +203,6 @@ impl<'a> Call<'a> {
     ///
     /// Holds no lock while it polls the node, because a poll may advance other calls of the group.
     fn step(&mut self, core: &mut Core, group: &Inner) -> Option<Result<Stage, Error>> {
-        let Arithmetic { operation, element } = self.arithmetic;
-        let blocks = self.blocks.get_or_insert_with(|| Box::new(Blocks::new(operation, element)));
         let moved = match &mut self.stage {
             Stage::Queued if self.turn != group.lane(self.lane).turns.ended => {
                 let error = group.watch(core).err()?;
@@ -226,11 +226,13 @@ impl<'a> Call<'a> {
                 self.next(group, has_met)
             }
             Stage::Meeting(running) => {
+                let blocks = buffers(&mut self.blocks, self.arithmetic);
                 let met = running.advance(core, &group.membership, blocks)?;
                 group.lane(self.lane).must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
+                let blocks = buffers(&mut self.blocks, self.arithmetic);
                 let moved = running.advance(core, &group.membership, blocks)?;
                 let output = running.buffer(&group.membership, Buffer::Output);
                 let (columns, elements) = (columns.clone(), running.schedule.elements);
@@ -273,7 +275,10 @@ impl<'a> Call<'a> {
         let now = core.member()?.now();
         let mut state = group.lane(self.lane);
         let Arithmetic { operation, element } = self.arithmetic;
-        self.blocks = state.blocks.take().filter(|blocks| blocks.are_for(operation, element));
+        self.blocks = state.blocks.take();
+        if let Some(blocks) = &mut self.blocks {
+            blocks.set(operation, element);
+        }
         state.calls = CallName::after(state.calls);
         self.name =
             CallName { number: state.calls, kind: self.kind(group.membership.terms, self.data.row_bytes) };
@@ -354,6 +359,12 @@ impl<'a> Call<'a> {
             _ => {}
         }
     }
+}
+
+/// Returns the buffers of a call, made at the first use by a call of the lane.
+fn buffers(kept: &mut Option<Box<Blocks>>, arithmetic: Arithmetic) -> &mut Blocks {
+    let Arithmetic { operation, element } = arithmetic;
+    kept.get_or_insert_with(|| Box::new(Blocks::new(operation, element)))
 }
 
 impl<'a> GroupRequest<'a> {
