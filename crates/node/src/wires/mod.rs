@@ -23,21 +23,19 @@ mod forward;
 pub mod impaired;
 #[cfg(test)]
 mod in_namespaces;
+pub mod kinds;
 mod leases;
 #[cfg(test)]
 mod links_under_test;
-pub mod packet;
 mod ports;
 mod ring;
 mod ring_memory;
 #[cfg(test)]
 mod ring_tests;
 pub mod sealed;
-pub mod shared_memory;
 mod socket;
 pub mod tapped;
 mod truesize;
-pub mod udp;
 
 use std::os::fd::BorrowedFd;
 
@@ -46,7 +44,8 @@ use rackloom_protocol::{Instant, Write};
 
 pub use descriptors::keep_across_exec;
 pub use doorbell::Doorbell;
-pub(crate) use packet::socket::{bind as bind_packet_socket, open as open_packet_socket};
+pub(crate) use kinds::packet::socket::{bind as bind_packet_socket, open as open_packet_socket};
+pub use kinds::{packet, shared_memory, udp};
 pub use ports::{Ports, PortsError};
 pub(crate) use socket::{set_option, set_receive_buffer};
 

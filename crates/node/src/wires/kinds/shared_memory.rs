@@ -16,15 +16,15 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rackloom_protocol::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::descriptors::adopt;
-use super::leases::Leases;
-use super::ring::{Broken, Consumer, Producer};
-use super::ring_memory::file_bytes;
-use super::socket::has_peer;
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource};
 use crate::mapping::{duplicate, sealed_memfd};
+use crate::wires::descriptors::adopt;
+use crate::wires::leases::Leases;
+use crate::wires::ring::{Broken, Consumer, Producer};
+use crate::wires::ring_memory::file_bytes;
+use crate::wires::socket::has_peer;
+use crate::wires::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource};
 
-pub use super::doorbell::Doorbell;
+pub use crate::wires::doorbell::Doorbell;
 
 /// Size of the smallest ring, in bytes. It still holds a few frames of the largest size.
 pub const RING_BYTES_MIN: u32 = 64 * 1024;

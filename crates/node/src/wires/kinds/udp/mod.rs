@@ -150,7 +150,11 @@ impl End {
         self.open_with(settings, RECEIVE_BUFFER_BYTES)
     }
 
-    pub(super) fn open_with(self, settings: &Settings, buffer_bytes: usize) -> io::Result<UdpDevice> {
+    pub(in crate::wires) fn open_with(
+        self,
+        settings: &Settings,
+        buffer_bytes: usize,
+    ) -> io::Result<UdpDevice> {
         let frame_bytes_max = usize::from(settings.frame_bytes_max).min(FRAME_BYTES_MAX);
         let granted_bytes = set_receive_buffer(&self.socket, buffer_bytes)?;
         // Until a reader has emptied the queue, the kernel withholds up to a quarter of the buffer for data that has been read already.

@@ -17,10 +17,10 @@ mod batches;
 mod foreign;
 mod outgoing;
 mod portable;
-pub(super) mod received;
+pub(in crate::wires) mod received;
 mod ring;
 mod settings;
-pub(super) mod socket;
+pub(in crate::wires) mod socket;
 
 use std::cell::Cell;
 use std::io;
@@ -185,7 +185,7 @@ pub(crate) fn open_inherited(
         .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
 
-pub(super) fn open_with(
+pub(in crate::wires) fn open_with(
     interface: &str,
     settings: &Settings,
     reception: Reception,
