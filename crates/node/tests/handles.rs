@@ -76,6 +76,34 @@ fn receives_are_cancelled_and_take_nothing_from_later_ones() {
 }
 
 #[test]
+fn a_started_collective_is_cancelled_and_breaks_its_group() {
+    let (first, second) = pair();
+    let groups = [&first, &second].map(|node| Group::of_rack(node, GroupOptions::default()).unwrap());
+    thread::scope(|scope| {
+        for group in &groups {
+            scope.spawn(move || group.barrier().wait().unwrap());
+        }
+    });
+    let mut ended = groups.each_ref().map(|group| group.barrier().start().unwrap());
+    for one in &mut ended {
+        one.wait_for(BOUND).expect("both members have begun").unwrap();
+        one.cancel().expect("a collective that has ended stays ended");
+    }
+    let mut lonely = groups[0].barrier().start().unwrap();
+    assert!(!lonely.test(), "the other member has not begun");
+    lonely.cancel().unwrap();
+    assert!(matches!(lonely.wait(), Err(Error::Failed(OperationError::Cancelled))));
+    for group in &groups {
+        let late = group.barrier().start().and_then(Pending::wait).unwrap_err();
+        assert!(matches!(late, Error::GroupBroken { peer } if peer == first.id()), "{late}");
+    }
+    // Without its handle a collective continues.
+    let again = [&first, &second].map(|node| Group::of_rack(node, GroupOptions::new(9, KEY)).unwrap());
+    drop(again[0].barrier().start().unwrap());
+    again[1].barrier().wait().unwrap();
+}
+
+#[test]
 fn wait_any_returns_the_one_that_has_ended_and_wait_all_all_of_them() {
     let (sender, receiver) = pair();
     let theirs = receiver.allocate(RegionOptions::new(1, KEY), 64).unwrap();

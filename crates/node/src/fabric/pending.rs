@@ -19,7 +19,7 @@ use crate::fabric::engine::table::Sink;
 /// Operation in progress.
 ///
 /// `Send` and `Sync`. As a future it works on any executor. If it is dropped, an operation to a peer continues without a completion, and
-/// its memory is kept until it ends. A receive or a wait on a word is cancelled.
+/// its memory is kept until it ends, and a collective continues too. A receive or a wait on a word is cancelled.
 ///
 /// ```
 /// # use rackloom::fabric::{Fabric, Pending, Plan, RegionOptions, wait_all};
@@ -42,9 +42,19 @@ pub struct Pending<T> {
     engine: Arc<Engine>,
     operation: OperationId,
     state: State,
-    /// The operation waits for other nodes, and could take a message or a word from later operations.
-    ends_when_dropped: bool,
+    kind: Kind,
     outcome: PhantomData<fn() -> T>,
+}
+
+/// Kind of operation, as far as its end without a result is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The operation ends by itself, and cannot be cancelled.
+    Transfer,
+    /// The operation waits for other nodes, and could take a message or a word from later operations. It ends with its handle.
+    Wait,
+    /// The operation is a collective. It continues without its handle.
+    Collective,
 }
 
 #[derive(Debug)]
@@ -62,7 +72,7 @@ impl<T: Outcome> Request<'_, T> {
     pub fn start(self) -> Result<Pending<T>, Error> {
         let engine = Arc::clone(self.engine());
         let order = self.into_order(&engine)?;
-        let ends_when_dropped = order.waits_for_others();
+        let kind = if order.waits_for_others() { Kind::Wait } else { Kind::Transfer };
         let mut held = engine.hold();
         let core = held.core();
         let (operation, state) = if order.is_posted {
@@ -72,14 +82,15 @@ impl<T: Outcome> Request<'_, T> {
         };
         core.visit_to_send();
         drop(held);
-        Ok(Pending { engine, operation, state, ends_when_dropped, outcome: PhantomData })
+        Ok(Pending { engine, operation, state, kind, outcome: PhantomData })
     }
 }
 
 impl Pending<()> {
     /// Returns the handle of a collective that advances by itself.
     pub(in crate::fabric) const fn of_activity(engine: Arc<Engine>, operation: OperationId) -> Self {
-        Self { engine, operation, state: State::InFlight, ends_when_dropped: false, outcome: PhantomData }
+        let (state, kind) = (State::InFlight, Kind::Collective);
+        Self { engine, operation, state, kind, outcome: PhantomData }
     }
 }
 
@@ -116,19 +127,24 @@ impl<T: Outcome> Pending<T> {
         self.take()
     }
 
-    /// Cancels a receive or a wait on a word. Its result is then [`Error::Failed`] with [`super::OperationError::Cancelled`], unless it has ended before.
-    /// Other operations cannot be cancelled.
+    /// Cancels a receive, a wait on a word or a collective. Its result is then [`Error::Failed`] with [`super::OperationError::Cancelled`], unless it has
+    /// ended before. A collective that is cancelled breaks its group, on all members. Other operations cannot be cancelled.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other operations.
     pub fn cancel(&mut self) -> Result<(), Error> {
-        if !self.ends_when_dropped {
+        if self.kind == Kind::Transfer {
             return Err(Error::Invalid(Invalid::NotCancellable));
         }
         let engine = Arc::clone(&self.engine);
         let mut held = engine.hold();
         let core = held.core();
-        if !self.look(core) {
+        if self.look(core) {
+            return Ok(());
+        }
+        if self.kind == Kind::Collective {
+            core.cancel_activity(self.operation);
+        } else {
             core.cancel(self.operation);
             core.poll();
         }
@@ -189,7 +205,7 @@ impl<T> Drop for Pending<T> {
         if !matches!(self.state, State::InFlight) {
             return;
         }
-        self.engine.hold().core().abandon(self.operation, self.ends_when_dropped);
+        self.engine.hold().core().abandon(self.operation, self.kind == Kind::Wait);
     }
 }
 

@@ -8,7 +8,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use rackloom_protocol::{Instant, NodeId, OperationId, RegionId};
+use rackloom_protocol::{Instant, NodeId, OperationError, OperationId, RegionId};
 
 use super::activity::{Activities, Activity};
 use super::member::Member;
@@ -268,6 +268,15 @@ impl Core {
     pub(in crate::fabric) fn begin(&mut self, operation: OperationId, activity: Box<dyn Activity<Self>>) {
         self.activities.running.push((operation, activity));
         self.advance_activities();
+    }
+
+    /// Ends an activity that has not ended. It is dropped when the lock is released.
+    pub(in crate::fabric) fn cancel_activity(&mut self, operation: OperationId) {
+        let running = &mut self.activities.running;
+        let Some(index) = running.iter().position(|(known, _)| *known == operation) else { return };
+        let (_, activity) = running.remove(index);
+        self.table.conclude(operation, Err(Error::Failed(OperationError::Cancelled)));
+        self.activities.ended.push(activity);
     }
 
     /// Advances every activity.
