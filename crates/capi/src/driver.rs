@@ -123,7 +123,7 @@ unsafe fn read_stores<'a>(stores: *const StoreRecord, count: u64) -> Result<Vec<
         let data = unsafe { array::<u8>(one.data.cast(), one.length)? };
         Ok(Store::new(one.target.read()?, data, one.context))
     };
-    // SAFETY: as above.
+    // SAFETY: needed because the array is memory of C. The caller promises that it has `count` stores.
     unsafe { array(stores, count) }?.iter().map(read).collect()
 }
 

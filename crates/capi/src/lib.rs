@@ -9,6 +9,9 @@
 //! Every function with a pointer among its arguments is unsafe. Unless its description says more, a pointer is null, or it points to
 //! memory of the described length that is valid for the access, does not change during the call unless the function changes it, and is not
 //! accessed by other threads in a conflicting manner meanwhile. A text ends with a zero. A structure with a field `size` has as many bytes as that says.
+//!
+//! The attribute `unsafe(no_mangle)` is needed so that C finds the functions. It is sound because all names begin with `rackloom_`, so they replace no
+//! symbol of another library.
 
 #![allow(clippy::missing_safety_doc, reason = "the rule for all functions is above")]
 

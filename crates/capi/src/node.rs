@@ -88,7 +88,7 @@ counters!(
     credit_stalls
 );
 
-// SAFETY: needed to copy it by its bytes. It consists of numbers and begins with its size.
+// SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers, so every bit pattern is a value.
 unsafe impl Sized32 for CountersRecord {
     const SIZE_MIN: usize = size_of::<Self>();
 }

@@ -141,7 +141,8 @@ pub struct Operation {
     pub ignore: u64,
 }
 
-// SAFETY: needed to copy it by its bytes. It consists of numbers and a raw pointer and begins with its size.
+// SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers and raw pointers, so every bit
+// pattern is a value: a pointer is not read here.
 unsafe impl Sized32 for Operation {
     const SIZE_MIN: usize = size_of::<Self>();
 }

@@ -115,8 +115,12 @@ pub(crate) fn check_apart(first: (*const c_void, u64), second: (*const c_void, u
 
 /// Structure whose first field is its size, so that later versions can have more fields.
 ///
+/// Unsafe to implement because [`versioned`] and [`put_versioned`] read and write the structure by its bytes, on the strength of properties that
+/// the compiler does not check.
+///
 /// # Safety
-/// The type has the layout of C, begins with a `u32` that is the size, and every bit pattern is a value of it.
+/// The type has the layout of C (`repr(C)`), begins with a `u32` that is the size, and every bit pattern is a value of it, zeros included.
+/// Fields are only added at the end. `SIZE_MIN` is at least 4 and at most the size of the type.
 pub(crate) unsafe trait Sized32: Copy {
     /// Size of the first version, in bytes.
     const SIZE_MIN: usize;
@@ -131,13 +135,13 @@ pub(crate) unsafe fn versioned<T: Sized32>(pointer: *const T) -> Result<T, Failu
     if !pointer.is_aligned() {
         return Err(misaligned());
     }
-    // SAFETY: needed because the structure is memory of C. It begins with its size in every version, and is valid for reads.
+    // SAFETY: needed because the structure is memory of C. It begins with its size in every version, is aligned, and is valid for reads.
     let size = unsafe { pointer.cast::<u32>().read() } as usize;
     if size < T::SIZE_MIN || size > 1 << 16 {
         let text = format!("the size of a structure is {size}, and must be at least {}", T::SIZE_MIN);
         return Err(Failure::new(ErrorCode::BadSize, text + "; hint: set `size` to sizeof the structure"));
     }
-    // SAFETY: needed as above. The caller promises that `size` bytes can be read.
+    // SAFETY: needed because the structure is memory of C. The caller promises that `size` bytes can be read, and do not change during the call.
     let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().as_ptr(), size) };
     let (known, unknown) = bytes.split_at(size.min(size_of::<T>()));
     if unknown.iter().any(|byte| *byte != 0) {
@@ -165,7 +169,7 @@ pub(crate) unsafe fn put_versioned<T: Sized32>(
     if !place.is_aligned() {
         return Err(misaligned());
     }
-    // SAFETY: needed because the structure is memory of C. It begins with its size in every version, and is valid for reads.
+    // SAFETY: needed because the structure is memory of C. It begins with its size in every version, is aligned, and is valid for reads.
     let size = unsafe { place.cast::<u32>().read() };
     if (size as usize) < T::SIZE_MIN {
         let text = format!("the size of a structure is {size}; hint: set `size` to sizeof the structure");
@@ -173,7 +177,7 @@ pub(crate) unsafe fn put_versioned<T: Sized32>(
     }
     let value = value(size);
     let count = (size as usize).min(size_of::<T>());
-    // SAFETY: needed because the structure is memory of C, valid for `size` bytes, of which at most `count` are written.
+    // SAFETY: needed because the structure is memory of C, valid for `size` bytes, of which `count` are written. `value` has as many, and is apart.
     unsafe { std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), pointer.cast(), count) };
     Ok(())
 }
@@ -242,7 +246,7 @@ mod tests {
         new: u64,
     }
 
-    // SAFETY: needed for the functions under test. The structure consists of numbers, the first of which is the size.
+    // SAFETY: needed for the functions under test. The structure has the layout of C and consists of numbers, the first of which is the size.
     unsafe impl Sized32 for Later {
         const SIZE_MIN: usize = 8;
     }

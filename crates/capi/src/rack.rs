@@ -53,7 +53,8 @@ pub struct RackOptions {
     pub settings_count: u64,
 }
 
-// SAFETY: needed to copy it by its bytes. It consists of numbers and raw pointers and begins with its size.
+// SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers and raw pointers, so every bit
+// pattern is a value: a pointer is not read here.
 unsafe impl Sized32 for RackOptions {
     const SIZE_MIN: usize = size_of::<Self>();
 }
