@@ -111,6 +111,12 @@ fn misuse_of_each_function_is_an_error_code() {
     assert!(printed.ends_with(" checks, 0 failed\n"), "{printed}");
 }
 
+#[test]
+fn groups_are_made_from_groups_and_collectives_run_in_the_background() {
+    let printed = Session::new().passes(Command::new(compile("tests/groups.c")), &[]);
+    assert_eq!(printed, "4 nodes, 0 failed\n");
+}
+
 /// Returns the names of the functions that a header declares.
 fn declared(header: &str) -> BTreeSet<String> {
     let words =
@@ -185,6 +191,9 @@ fn programs_in_c_have_no_error_under_valgrind() {
     if let Some(ping_pong) = valgrind(&compile("examples-c/ping_pong.c")) {
         let printed = session.passes(ping_pong, &["20"]);
         assert!(printed.starts_with("20 round trips"), "{printed}");
+    }
+    if let Some(groups) = valgrind(&compile("tests/groups.c")) {
+        assert_eq!(session.passes(groups, &[]), "4 nodes, 0 failed\n");
     }
     if let Some(misuse) = valgrind(&compile("tests/misuse.c")) {
         let printed = session.passes(misuse, &[RACKLOOM]);

@@ -382,6 +382,11 @@
 #define RACKLOOM_ALGORITHM_HIERARCHICAL 12
 
 /**
+ * Color of a member that joins no part.
+ */
+#define RACKLOOM_NO_COLOR UINT32_MAX
+
+/**
  * Result of a call. Codes below 20 are errors in the use of the library, codes from 20 are errors of the fabric and of racks.
  * New codes may be added: a program treats an unknown code as a failure.
  */
@@ -1054,11 +1059,12 @@ typedef struct rackloom_group_options {
      */
     uint32_t size;
     /**
-     * Number of the region of the group. No member has a region of this number yet.
+     * Number of the region of the group. No member has a region of this number yet. If 0, number and key follow from the rack and the list of members: any
+     * node of the tenant can then compute the key.
      */
     uint32_t region;
     /**
-     * Key of the region of the group.
+     * Key of the region of the group, if `region` is not 0.
      */
     uint64_t key;
     /**
@@ -1089,6 +1095,10 @@ typedef struct rackloom_group_options {
      * Number of the GPU, or seed of the fake device.
      */
     uint64_t device_number;
+    /**
+     * Number of collectives that can run at the same time, at most 64; 1 if 0. Further ones wait for the end of earlier ones. Each has its own staging.
+     */
+    uint64_t lanes;
 } rackloom_group_options;
 
 /**
@@ -2000,6 +2010,16 @@ rackloom_error rackloom_driver_poll(rackloom_driver driver,
                                     uint64_t *count);
 
 /**
+ * Joins the group of all GPU nodes of the rack, in the order of the rack file. `rackloom_group_join` describes the rest.
+ *
+ * Errors: those of `rackloom_group_join`.
+ * Threads: any.
+ */
+rackloom_error rackloom_group_of_rack(rackloom_node node,
+                                      const struct rackloom_group_options *options,
+                                      rackloom_group *group);
+
+/**
  * Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
  * in the same order. The first collective waits until all have joined.
  *
@@ -2027,6 +2047,14 @@ rackloom_error rackloom_group_free(rackloom_group group);
 rackloom_error rackloom_group_size(rackloom_group group, uint32_t *size, uint32_t *rank);
 
 /**
+ * Writes the numbers of the members' nodes, in rank order, to an array of `capacity` numbers.
+ *
+ * Errors: BUFFER_TOO_SMALL: `rackloom_group_size` has the number of members.
+ * Threads: any.
+ */
+rackloom_error rackloom_group_members(rackloom_group group, uint32_t *members, uint64_t capacity);
+
+/**
  * Runs a collective and waits until this member's part is done. The calling thread drives the node meanwhile.
  *
  * Errors: BAD_ARGUMENT for unknown constants, and for arrays that overlap or are misaligned; INVALID if the arrays do not fit the group; PEER_LOST,
@@ -2037,27 +2065,37 @@ rackloom_error rackloom_collective_wait(rackloom_group group,
                                         const struct rackloom_collective *collective);
 
 /**
- * Makes a collective that advances while `rackloom_collective_request_wait` is called, which has a timeout. The arrays must stay valid, and must not be
- * accessed, until it has ended or is freed.
+ * Begins a collective and returns at once, with a handle to test it and to wait for it. It advances in the background. The arrays must stay valid, and must
+ * not be accessed, until it has ended or `rackloom_collective_free` has returned.
  *
  * Errors: those of `rackloom_collective_wait` that are known at once.
- * Threads: any.
+ * Threads: any. Collectives of a group run in the order in which they begin.
  */
 rackloom_error rackloom_collective_start(rackloom_group group,
                                          const struct rackloom_collective *collective,
                                          rackloom_collective_request *started);
 
 /**
- * Waits until a collective has ended, at most for `timeout_ns`.
+ * Polls the node once, and writes 1 if a collective has ended, else 0. Never blocks. `rackloom_collective_request_wait` then returns its result at once.
  *
- * Errors: those of `rackloom_collective_wait`; TIMED_OUT: call it again, or free the collective, which breaks the group.
+ * Threads: one at a time for each handle.
+ */
+rackloom_error rackloom_collective_request_test(rackloom_collective_request started,
+                                                uint32_t *has_ended);
+
+/**
+ * Waits until a collective has ended, at most for `timeout_ns`, and returns its result. The result is returned once. The handle stays and must be freed.
+ *
+ * Errors: those of `rackloom_collective_wait`; TIMED_OUT: the collective continues, and the handle can be used again; CLOSED also if the result was returned
+ * before.
  * Threads: one at a time for each handle.
  */
 rackloom_error rackloom_collective_request_wait(rackloom_collective_request started,
                                                 uint64_t timeout_ns);
 
 /**
- * Frees a collective. If it has begun and not ended, the group breaks.
+ * Frees a collective. If it has not ended, it ends here and the group breaks, on all members. The arrays are not used any more, unless another thread waits
+ * for the collective: then they are in use until that call returns.
  *
  * Threads: any.
  */
@@ -2107,6 +2145,48 @@ rackloom_error rackloom_group_broadcast(rackloom_group group,
                                         uint64_t count,
                                         uint32_t element,
                                         uint32_t root);
+
+/**
+ * Makes a group of the members that give the same color, in ascending `order` and then by rank in `group`. `part` gets its handle, or 0 if `color` is
+ * `RACKLOOM_NO_COLOR`. The part has the options of `group`; its region has a number that is free at each member, and a random key. All members call it, in
+ * the same order as collectives, and it waits for the others.
+ *
+ * Errors: those of `rackloom_collective_wait` and of `rackloom_region_allocate`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_split(rackloom_group group,
+                                    uint32_t color,
+                                    uint32_t order,
+                                    rackloom_group *part);
+
+/**
+ * Makes a group of the members of `group` in the same order, whose collectives are independent of those of `group`. All members call it, as
+ * `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_duplicate(rackloom_group group,
+                                        rackloom_group *duplicate);
+
+/**
+ * Makes one group for each server of the rack, of the members in that server. All members call it, as `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_split_by_server(rackloom_group group,
+                                              rackloom_group *part);
+
+/**
+ * Makes a group of the members that have a link in `plane`. `part` gets 0 at the others. All members call it, as `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`; BAD_ARGUMENT for a plane above 255.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_on_plane(rackloom_group group,
+                                       uint32_t plane,
+                                       rackloom_group *part);
 
 #ifdef __cplusplus
 }  // extern "C"

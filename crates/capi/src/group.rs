@@ -1,6 +1,7 @@
 //! Groups of nodes and their collectives.
 
 use std::ffi::c_void;
+use std::mem::offset_of;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use rackloom::fabric::{
 use crate::codes::{ErrorCode, Failure};
 use crate::guard::{self, with_pointers};
 use crate::handles::{self, Exclusive};
+use crate::in_progress::InProgress;
 use crate::node::NodeHandle;
 use crate::operation::unknown;
 use crate::pointers::{self, Out, Sized32, array, array_mut, check_apart, versioned};
@@ -100,9 +102,10 @@ pub const RACKLOOM_ALGORITHM_HIERARCHICAL: u32 = 12;
 pub struct GroupSettings {
     /// sizeof(rackloom_group_options).
     pub size: u32,
-    /// Number of the region of the group. No member has a region of this number yet.
+    /// Number of the region of the group. No member has a region of this number yet. If 0, number and key follow from the rack and the list of members: any
+    /// node of the tenant can then compute the key.
     pub region: u32,
-    /// Key of the region of the group.
+    /// Key of the region of the group, if `region` is not 0.
     pub key: u64,
     /// Length of one piece of a collective in bytes; 4 MiB if 0. The region is three times as long.
     pub staging_bytes: u64,
@@ -118,16 +121,19 @@ pub struct GroupSettings {
     pub reserved: u32,
     /// Number of the GPU, or seed of the fake device.
     pub device_number: u64,
+    /// Number of collectives that can run at the same time, at most 64; 1 if 0. Further ones wait for the end of earlier ones. Each has its own staging.
+    pub lanes: u64,
 }
 
-// SAFETY: needed to copy it by its bytes. It consists of numbers and begins with its size.
+// SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers, so every bit pattern is a value.
 unsafe impl Sized32 for GroupSettings {
-    const SIZE_MIN: usize = size_of::<Self>();
+    const SIZE_MIN: usize = offset_of!(Self, lanes);
 }
 
 impl GroupSettings {
     fn read(&self) -> Result<GroupOptions, Failure> {
-        let mut options = GroupOptions::new(self.region, self.key);
+        let named = GroupOptions::new(self.region, self.key);
+        let mut options = if self.region == 0 { GroupOptions::default() } else { named };
         options.algorithm = self.algorithm()?;
         options.device = device(self.device, self.device_number)?;
         if self.staging_bytes > 0 {
@@ -135,6 +141,10 @@ impl GroupSettings {
         }
         if self.join_timeout_ns > 0 {
             options.join_timeout = Duration::from_nanos(self.join_timeout_ns);
+        }
+        if self.lanes > 0 {
+            // A number that no index can have is out of bounds as well.
+            options.lanes = usize::try_from(self.lanes).unwrap_or(usize::MAX);
         }
         Ok(options)
     }
@@ -199,7 +209,8 @@ pub struct CollectiveRecord {
     pub output_slice: LocalSlice,
 }
 
-// SAFETY: needed to copy it by its bytes. It consists of numbers and raw pointers and begins with its size.
+// SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers and raw pointers, so every bit
+// pattern is a value: a pointer is not read here.
 unsafe impl Sized32 for CollectiveRecord {
     const SIZE_MIN: usize = size_of::<Self>();
 }
@@ -316,6 +327,25 @@ unsafe fn on_arrays<T: Number>(
     })
 }
 
+/// Joins the group of all GPU nodes of the rack, in the order of the rack file. `rackloom_group_join` describes the rest.
+///
+/// Errors: those of `rackloom_group_join`.
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_of_rack(
+    node: NodeHandle,
+    options: *const GroupSettings,
+    group: *mut GroupHandle,
+) -> ErrorCode {
+    with_pointers!({
+        let group = Out::new(group)?;
+        let node = handles::get::<Node>(node)?;
+        let options = versioned(options)?.read()?;
+        group.set(handles::add(Arc::new(Group::of_rack(&node, options)?))?);
+        Ok(())
+    })
+}
+
 /// Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
 /// in the same order. The first collective waits until all have joined.
 ///
@@ -370,6 +400,29 @@ pub unsafe extern "C" fn rackloom_group_size(
     })
 }
 
+/// Writes the numbers of the members' nodes, in rank order, to an array of `capacity` numbers.
+///
+/// Errors: BUFFER_TOO_SMALL: `rackloom_group_size` has the number of members.
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_members(
+    group: GroupHandle,
+    members: *mut u32,
+    capacity: u64,
+) -> ErrorCode {
+    with_pointers!({
+        let group = handles::get::<Arc<Group>>(group)?;
+        let places = array_mut(members, capacity)?;
+        let known = group.members();
+        let Some(places) = places.get_mut(..known.len()) else {
+            let text = format!("the group has {} members", known.len());
+            return Err(Failure::new(ErrorCode::BufferTooSmall, text));
+        };
+        places.iter_mut().zip(known).for_each(|(place, member)| *place = member.0.into());
+        Ok(())
+    })
+}
+
 /// Runs a collective and waits until this member's part is done. The calling thread drives the node meanwhile.
 ///
 /// Errors: BAD_ARGUMENT for unknown constants, and for arrays that overlap or are misaligned; INVALID if the arrays do not fit the group; PEER_LOST,
@@ -386,11 +439,11 @@ pub unsafe extern "C" fn rackloom_collective_wait(
     })
 }
 
-/// Makes a collective that advances while `rackloom_collective_request_wait` is called, which has a timeout. The arrays must stay valid, and must not be
-/// accessed, until it has ended or is freed.
+/// Begins a collective and returns at once, with a handle to test it and to wait for it. It advances in the background. The arrays must stay valid, and must
+/// not be accessed, until it has ended or `rackloom_collective_free` has returned.
 ///
 /// Errors: those of `rackloom_collective_wait` that are known at once.
-/// Threads: any.
+/// Threads: any. Collectives of a group run in the order in which they begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_collective_start(
     group: GroupHandle,
@@ -401,29 +454,47 @@ pub unsafe extern "C" fn rackloom_collective_start(
         let started = Out::new(started)?;
         let group = handles::get::<Arc<Group>>(group)?;
         let request = request(&group, &versioned(collective)?)?;
-        started.set(handles::add(Exclusive::new(request))?);
+        started.set(handles::add(Exclusive::new(InProgress::begin(request)?))?);
         Ok(())
     })
 }
 
-/// Waits until a collective has ended, at most for `timeout_ns`.
+/// Polls the node once, and writes 1 if a collective has ended, else 0. Never blocks. `rackloom_collective_request_wait` then returns its result at once.
 ///
-/// Errors: those of `rackloom_collective_wait`; TIMED_OUT: call it again, or free the collective, which breaks the group.
+/// Threads: one at a time for each handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_collective_request_test(
+    started: CollectiveHandle,
+    has_ended: *mut u32,
+) -> ErrorCode {
+    with_pointers!({
+        let has_ended = Out::new(has_ended)?;
+        let started = handles::get::<Arc<Exclusive<InProgress>>>(started)?;
+        has_ended.set(started.with(|collective| Ok(collective.test()))?.into());
+        Ok(())
+    })
+}
+
+/// Waits until a collective has ended, at most for `timeout_ns`, and returns its result. The result is returned once. The handle stays and must be freed.
+///
+/// Errors: those of `rackloom_collective_wait`; TIMED_OUT: the collective continues, and the handle can be used again; CLOSED also if the result was returned
+/// before.
 /// Threads: one at a time for each handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackloom_collective_request_wait(started: CollectiveHandle, timeout_ns: u64) -> ErrorCode {
     guard::call(|| {
-        let request = handles::get::<Arc<Exclusive<GroupRequest<'static>>>>(started)?;
-        request.with(|request| Ok(request.wait_for(Duration::from_nanos(timeout_ns))?))
+        let started = handles::get::<Arc<Exclusive<InProgress>>>(started)?;
+        started.with(|collective| collective.wait(Duration::from_nanos(timeout_ns)))
     })
 }
 
-/// Frees a collective. If it has begun and not ended, the group breaks.
+/// Frees a collective. If it has not ended, it ends here and the group breaks, on all members. The arrays are not used any more, unless another thread waits
+/// for the collective: then they are in use until that call returns.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackloom_collective_free(started: CollectiveHandle) -> ErrorCode {
-    guard::call(|| handles::free::<Arc<Exclusive<GroupRequest<'static>>>>(started))
+    guard::call(|| handles::free::<Arc<Exclusive<InProgress>>>(started))
 }
 
 /// Begins a collective and returns at once. Its completion, with `context`, arrives in `queue`. It advances in the background. The arrays must stay valid, and

@@ -9,10 +9,11 @@
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use rackloom::fabric::{Ended, Fabric, Group, GroupRequest, Node, PeerRegion, Pending, Queue, Region};
+use rackloom::fabric::{Ended, Fabric, Group, Node, PeerRegion, Pending, Queue, Region};
 
 use crate::codes::{ErrorCode, Failure};
 use crate::driving::Driving;
+use crate::in_progress::InProgress;
 
 const FIRST_BLOCK: usize = 64;
 /// Number of blocks. Each is twice as long as the one before, so the slots of all of them have numbers below 2^24.
@@ -119,7 +120,7 @@ objects! {
     Arc<Queue>: 7 "queue",
     Arc<Exclusive<Driving>>: 8 "driver",
     Arc<Group>: 9 "group",
-    Arc<Exclusive<GroupRequest<'static>>>: 10 "collective in progress",
+    Arc<Exclusive<InProgress>>: 10 "collective in progress",
     Arc<CString>: 11 "text",
 }
 

@@ -10,7 +10,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, Rename
 const WRITE: &str = "RACKLOOM_WRITE_HEADER";
 
 /// Files with functions, in the order of the header.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "codes",
     "library",
     "fabric",
@@ -23,6 +23,7 @@ const FILES: [&str; 12] = [
     "queue",
     "driver",
     "group",
+    "group_parts",
 ];
 
 /// Names of types in C, by their names in Rust.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,8 @@ static void fill_handles(void) {
     for (int round = 0; round < 2; round++) {
         uint64_t *into = round == 0 ? freed : live;
         rackloom_region_options options = region_options(50 + (uint32_t)round);
-        rackloom_group_options group = {.size = sizeof group, .region = 60 + (uint32_t)round, .key = 7};
+        rackloom_group_options group = {
+            .size = sizeof group, .region = 60 + (uint32_t)round, .key = 7, .join_timeout_ns = 600000000000};
         rackloom_collective barrier = {.size = sizeof barrier, .kind = RACKLOOM_BARRIER};
         OK(rackloom_fabric_local(PAIR, "pair.yaml", &into[FABRIC]));
         OK(rackloom_fabric_node(fabric, 0, &into[NODE]));
@@ -553,7 +555,7 @@ static void drivers(void) {
 static void groups(void) {
     rackloom_group made;
     rackloom_collective_request started;
-    uint32_t members[2] = {0, 1}, twice[2] = {0, 0}, size;
+    uint32_t members[2] = {0, 1}, twice[2] = {0, 0}, size, has_ended;
     float values[4] = {0}, others[4] = {0};
     rackloom_group_options options = {.size = sizeof options, .region = 70, .key = 7};
     BAD_HANDLES(NODE, rackloom_group_join(h, &options, members, 2, &made));
@@ -568,7 +570,30 @@ static void groups(void) {
     EXPECT(BAD_ARGUMENT, rackloom_group_join(first, &options, members, 2, &made));
     options.size = 4;
     EXPECT(BAD_SIZE, rackloom_group_join(first, &options, members, 2, &made));
+    EXPECT(BAD_SIZE, rackloom_group_of_rack(first, &options, &made));
+    options = (rackloom_group_options){.size = sizeof options, .region = 70, .key = 7, .lanes = 65};
+    EXPECT(INVALID, rackloom_group_join(first, &options, members, 2, &made));
+    EXPECT(INVALID, rackloom_group_of_rack(first, &options, &made));
+    options.lanes = UINT64_MAX;
+    EXPECT(INVALID, rackloom_group_of_rack(first, &options, &made));
+    BAD_HANDLES(NODE, rackloom_group_of_rack(h, &options, &made));
+    EXPECT(NULL_POINTER, rackloom_group_of_rack(first, NULL, &made));
+    EXPECT(NULL_POINTER, rackloom_group_of_rack(first, &options, NULL));
     BAD_HANDLES(GROUP, rackloom_group_size(h, &size, NULL));
+    BAD_HANDLES(GROUP, rackloom_group_members(h, members, 2));
+    EXPECT(NULL_POINTER, rackloom_group_members(live[GROUP], NULL, 2));
+    EXPECT(BUFFER_TOO_SMALL, rackloom_group_members(live[GROUP], members, 1));
+    EXPECT(BUFFER_TOO_SMALL, rackloom_group_members(live[GROUP], NULL, 0));
+    EXPECT(BAD_ARGUMENT, rackloom_group_members(live[GROUP], members, UINT64_MAX));
+    BAD_HANDLES(GROUP, rackloom_group_split(h, 0, 0, &made));
+    EXPECT(NULL_POINTER, rackloom_group_split(live[GROUP], 0, 0, NULL));
+    BAD_HANDLES(GROUP, rackloom_group_duplicate(h, &made));
+    EXPECT(NULL_POINTER, rackloom_group_duplicate(live[GROUP], NULL));
+    BAD_HANDLES(GROUP, rackloom_group_split_by_server(h, &made));
+    EXPECT(NULL_POINTER, rackloom_group_split_by_server(live[GROUP], NULL));
+    BAD_HANDLES(GROUP, rackloom_group_on_plane(h, 0, &made));
+    EXPECT(NULL_POINTER, rackloom_group_on_plane(live[GROUP], 0, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_group_on_plane(live[GROUP], 256, &made));
     rackloom_collective collective = {.size = sizeof collective,
                                       .kind = RACKLOOM_ALL_GATHER,
                                       .element = RACKLOOM_F32,
@@ -592,6 +617,12 @@ static void groups(void) {
     broken.element = RACKLOOM_F64;
     broken.input = (const char *)others + 4;
     EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    rackloom_collective broken_root = {.size = sizeof broken_root,
+                                       .kind = RACKLOOM_BROADCAST,
+                                       .element = RACKLOOM_F32,
+                                       .root = 9,
+                                       .output = values,
+                                       .output_count = 4};
     broken = collective;
     broken.size = 4;
     EXPECT(BAD_SIZE, rackloom_collective_wait(live[GROUP], &broken));
@@ -601,7 +632,11 @@ static void groups(void) {
     BAD_HANDLES(GROUP, rackloom_collective_start(h, &barrier, &started));
     EXPECT(NULL_POINTER, rackloom_collective_start(live[GROUP], NULL, &started));
     EXPECT(NULL_POINTER, rackloom_collective_start(live[GROUP], &barrier, NULL));
+    EXPECT(INVALID, rackloom_collective_start(live[GROUP], &broken_root, &started));
+    BAD_HANDLES(COLLECTIVE, rackloom_collective_request_test(h, &has_ended));
+    EXPECT(NULL_POINTER, rackloom_collective_request_test(live[COLLECTIVE], NULL));
     BAD_HANDLES(COLLECTIVE, rackloom_collective_request_wait(h, 0));
+    EXPECT(TIMED_OUT, rackloom_collective_request_wait(live[COLLECTIVE], 0));
     BAD_HANDLES(COLLECTIVE, rackloom_collective_free(h));
     BAD_HANDLES(GROUP, rackloom_collective_submit(h, &barrier, queue, 1));
     BAD_HANDLES(QUEUE, rackloom_collective_submit(live[GROUP], &barrier, h, 1));
@@ -670,6 +705,75 @@ static void one_thread_at_a_time(void) {
         }
         EXPECT(FREED_HANDLE, rackloom_pending_free(pending));
     }
+}
+
+static void *wait_for_collective(void *argument) {
+    rackloom_error error;
+    do {
+        is_waiting = 1;
+        error = rackloom_collective_request_wait(*(uint64_t *)argument, RACKLOOM_FOREVER);
+    } while (error == RACKLOOM_ERROR_IN_USE);
+    return (void *)(intptr_t)error;
+}
+
+/* A collective in progress has one user at a time. Its result is returned once. */
+static void one_thread_waits_for_a_collective(void) {
+    uint32_t members[2] = {0, 1}, has_ended;
+    /* A structure of the first version, which had no lanes: the last field is not read. */
+    rackloom_group_options options = {.size = offsetof(rackloom_group_options, lanes),
+                                      .region = 80,
+                                      .key = 7,
+                                      .join_timeout_ns = 600000000000,
+                                      .lanes = 65};
+    rackloom_collective barrier = {.size = sizeof barrier, .kind = RACKLOOM_BARRIER};
+    rackloom_group mine, other;
+    rackloom_collective_request started;
+    OK(rackloom_group_join(first, &options, members, 2, &mine));
+    OK(rackloom_collective_start(mine, &barrier, &started));
+    uint64_t handle = started;
+    is_waiting = 0;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_collective, &handle) != 0) {
+        abort();
+    }
+    while (!is_waiting) {
+        sched_yield();
+    }
+    rackloom_error found;
+    while ((found = rackloom_collective_request_test(started, &has_ended)) == RACKLOOM_ERROR_OK) {
+        sched_yield();
+    }
+    expect(found, RACKLOOM_ERROR_IN_USE, "a test during a wait for a collective", __LINE__);
+    EXPECT(IN_USE, rackloom_collective_request_wait(started, 0));
+    OK(rackloom_group_join(second, &options, members, 2, &other));
+    OK(rackloom_group_barrier(other));
+    void *result;
+    pthread_join(thread, &result);
+    expect((rackloom_error)(intptr_t)result, RACKLOOM_ERROR_OK, "a collective of both members", __LINE__);
+    EXPECT(CLOSED, rackloom_collective_request_wait(started, 0));
+    OK(rackloom_collective_free(started));
+    EXPECT(FREED_HANDLE, rackloom_collective_free(started));
+    OK(rackloom_group_free(mine));
+    OK(rackloom_group_free(other));
+}
+
+/* Members that join with different numbers of lanes are in different groups. */
+static void lanes_are_equal_on_all_members(void) {
+    uint32_t members[2] = {0, 1};
+    rackloom_group_options options = {
+        .size = sizeof options, .region = 81, .key = 7, .join_timeout_ns = 600000000000, .lanes = 2};
+    rackloom_collective barrier = {.size = sizeof barrier, .kind = RACKLOOM_BARRIER};
+    rackloom_group mine, other;
+    rackloom_collective_request started;
+    OK(rackloom_group_join(first, &options, members, 2, &mine));
+    OK(rackloom_collective_start(mine, &barrier, &started));
+    options.lanes = 3;
+    OK(rackloom_group_join(second, &options, members, 2, &other));
+    EXPECT(GROUP_BROKEN, rackloom_group_barrier(other));
+    EXPECT(GROUP_BROKEN, rackloom_collective_request_wait(started, RACKLOOM_FOREVER));
+    OK(rackloom_collective_free(started));
+    OK(rackloom_group_free(mine));
+    OK(rackloom_group_free(other));
 }
 
 static void *use_until_freed(void *argument) {
@@ -759,6 +863,8 @@ int main(int count, char **arguments) {
     drivers();
     groups();
     one_thread_at_a_time();
+    one_thread_waits_for_a_collective();
+    lanes_are_equal_on_all_members();
     free_in_use();
     free_live_handles();
     after_the_end();
