@@ -84,6 +84,74 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns the words of the lines that begin with two numbers, which are the rows of a table.
+fn rows(printed: &str) -> Vec<Vec<&str>> {
+    let rows = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let is_number = |word: &&str| word.parse::<f64>().is_ok();
+    rows.filter(|row| row.len() > 1 && row[..2].iter().all(is_number)).collect()
+}
+
+/// Checks the table of a training: step, ranks, loss, loss of one process, and `yes` if all ranks have the bits of the latter. Returns the number of
+/// ranks of each step.
+fn ranks_of_equal_steps(printed: &str) -> Vec<&str> {
+    let rows = rows(printed);
+    for (number, row) in rows.iter().enumerate() {
+        assert_eq!((row[0], row[4]), (number.to_string().as_str(), "yes"), "{printed}");
+        assert_eq!(row[2], row[3], "{printed}");
+    }
+    let loss = |row: &[&str]| row[2].parse::<f64>().expect("a loss");
+    assert!(loss(&rows[rows.len() - 1]) < loss(&rows[0]), "it learns nothing\n{printed}");
+    rows.iter().map(|row| row[1]).collect()
+}
+
+#[test]
+fn training_has_the_bits_of_one_process() {
+    let session = Session::new();
+    for nodes in ["2", "3", "4"] {
+        let printed = session.passes("training", &["--nodes", nodes, "--steps", "12"]);
+        assert_eq!(ranks_of_equal_steps(&printed), [nodes; 12], "{printed}");
+        let all = format!("{nodes} of {nodes} ranks have the network of one process, to the bit\n");
+        assert!(printed.ends_with(&all), "{printed}");
+    }
+}
+
+#[test]
+fn training_with_gradients_on_a_device_has_the_bits_of_one_process() {
+    let printed = Session::new().passes("training", &["--device", "fake:7", "--steps", "6"]);
+    assert_eq!(ranks_of_equal_steps(&printed), ["4"; 6], "{printed}");
+}
+
+#[test]
+fn training_on_a_missing_device_ends_with_one_error() {
+    let error = Session::new().fails("training", &["--device", "cuda:99"]);
+    assert!(error.starts_with("error: cannot open the device: ") && error.contains("hint: "), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn training_goes_on_with_the_remaining_ranks_after_a_kill() {
+    let session = Session::new();
+    for (kill_at, ranks) in [("0", ["3"; 6]), ("2", ["4", "4", "3", "3", "3", "3"])] {
+        let printed = session.passes("training", &["--steps", "6", "--kill-at", kill_at]);
+        assert!(printed.starts_with(&format!("n1 is killed in step {kill_at}\n")), "{printed}");
+        assert_eq!(ranks_of_equal_steps(&printed), ranks, "{printed}");
+        assert!(printed.ends_with("3 of 3 ranks have the network of one process, to the bit\n"), "{printed}");
+    }
+}
+
+#[test]
+fn training_goes_on_from_a_checkpoint_after_a_kill() {
+    let session = Session::new();
+    for (kill_at, again) in [("3", "0"), ("7", "5")] {
+        let arguments = ["--steps", "9", "--kill-at", kill_at, "--recovery", "checkpoint"];
+        let printed = session.passes("training", &arguments);
+        let expected = format!("n1 is killed in step {kill_at}\nall ranks start again from step {again}\n");
+        assert!(printed.starts_with(&expected), "{printed}");
+        assert_eq!(ranks_of_equal_steps(&printed), ["4"; 9], "{printed}");
+        assert!(printed.ends_with("4 of 4 ranks have the network of one process, to the bit\n"), "{printed}");
+    }
+}
+
 #[test]
 fn every_ping_is_received_once() {
     let printed = Session::new().passes("ping_pong", &[]);
@@ -125,4 +193,69 @@ fn a_process_takes_two_seats_of_a_rack_and_a_missing_rack_is_an_error() {
     on_rack(&["down", "ring-4"]);
     let error = session.fails("take_seats", &["ring-4", "n1", "n3"]);
     assert!(error.contains("no rack at"), "{error}");
+}
+
+/// Returns the numbers of the line that begins with `items`: items, redone items, lost items and strong ones.
+fn items(printed: &str) -> [u64; 4] {
+    let line = printed.lines().find(|line| line.starts_with("items ")).expect("a line of counts");
+    let numbers = line.split([' ', ',']).filter_map(|word| word.parse().ok());
+    numbers.collect::<Vec<_>>().try_into().expect("four numbers")
+}
+
+/// Checks the latencies, the limits of the queues and the comparison with one process.
+fn check_pipeline(printed: &str) {
+    // Without points, latencies in microseconds are whole numbers of tenths.
+    let tenths = printed.replace('.', "");
+    let latencies = rows(&tenths);
+    let [latencies] = &latencies[..] else { panic!("one row of latencies\n{printed}") };
+    let latencies: Vec<u64> = latencies.iter().map(|word| word.parse().expect("a latency")).collect();
+    assert!(latencies.len() == 4 && latencies[0] > 0 && latencies.is_sorted(), "{printed}");
+    for (queue, limit) in [("extraction", 4), ("decision", 8)] {
+        let line = printed.lines().find(|line| line.starts_with(queue)).expect("a line for each queue");
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert!((1..=limit).contains(&numbers[0]) && numbers[1] == limit, "{printed}");
+    }
+    assert!(printed.ends_with("\ndecisions equal to those of one process: yes\n"), "{printed}");
+}
+
+#[test]
+fn pipeline_decides_as_one_process_and_its_queues_are_bounded() {
+    let session = Session::new();
+    for decision_us in ["0", "300"] {
+        let printed = session.passes("pipeline", &["--items", "300", "--decision-us", decision_us]);
+        check_pipeline(&printed);
+        let [items, redone, lost, strong] = items(&printed);
+        assert_eq!((items, redone, lost), (300, 0, 0), "{printed}");
+        assert!(strong > 0 && strong < items, "{printed}");
+    }
+}
+
+#[test]
+fn pipeline_extracts_the_items_of_a_killed_process_again() {
+    let session = Session::new();
+    for kill_at in ["0", "150", "299"] {
+        let printed = session.passes("pipeline", &["--items", "300", "--kill-at", kill_at]);
+        check_pipeline(&printed);
+        let [items, redone, lost, _] = items(&printed);
+        assert!((items, lost) == (300, 0) && (1..=4).contains(&redone), "{printed}");
+        let killed = printed.split_whitespace().next().expect("the name of a node");
+        assert!(printed.starts_with(&format!("{killed} is killed with item {kill_at}\n")), "{printed}");
+        assert!(
+            printed.contains(&format!("\n{killed} is lost; {redone} items are granted again\n")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn options_that_an_example_does_not_have_are_errors() {
+    let session = Session::new();
+    for name in ["training", "pipeline"] {
+        let error = session.fails(name, &["--speed", "3"]);
+        assert!(error.starts_with("error: there is no option --speed; options: --"), "{error}");
+        let error = session.fails(name, &["--kill-at", "1000000"]);
+        assert!(error.starts_with("error: --kill-at is less than the number of "), "{error}");
+        let error = session.fails(name, &["--kill-at"]);
+        assert_eq!(error, "error: --kill-at has no value\n");
+    }
 }
