@@ -187,6 +187,20 @@ fn the_guide_names_each_function() {
     assert_eq!(missing, [""; 0]);
 }
 
+/// The soname has major and minor number, as `Cargo.toml` orders from cargo-c, and the guide names it.
+#[test]
+fn the_guide_names_the_soname_of_this_version() {
+    let read = |path: &str| std::fs::read_to_string(folder().join(path)).expect("a file of the project");
+    let (manifest, guide) = (read("Cargo.toml"), read("../../docs/c-library.md"));
+    assert!(manifest.contains("\nversion_suffix_components = 2\n"));
+    let soname = format!(
+        "`librackloom.so.{}.{}` (soname)",
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR")
+    );
+    assert!(guide.contains(&soname), "{soname}");
+}
+
 /// Numbers of constants are part of the ABI: they are never changed, only added.
 #[test]
 fn no_two_constants_of_one_kind_have_one_number() {
