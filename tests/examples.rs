@@ -104,15 +104,39 @@ fn ranks_of_equal_steps(printed: &str) -> Vec<&str> {
     rows.iter().map(|row| row[1]).collect()
 }
 
+/// Returns the number of operations of a training that needed no frame.
+fn operations_through_memory(printed: &str) -> u64 {
+    let line = printed.lines().find(|line| line.contains(" operations through memory of the server; "));
+    let number = line.and_then(|line| line.split(' ').next()?.parse().ok());
+    number.expect("a line with the number of operations")
+}
+
 #[test]
 fn training_has_the_bits_of_one_process() {
     let session = Session::new();
     for nodes in ["2", "3", "4"] {
         let printed = session.passes("training", &["--nodes", nodes, "--steps", "12"]);
         assert_eq!(ranks_of_equal_steps(&printed), [nodes; 12], "{printed}");
+        assert!(operations_through_memory(&printed) > 0, "{printed}");
         let all = format!("{nodes} of {nodes} ranks have the network of one process, to the bit\n");
         assert!(printed.ends_with(&all), "{printed}");
     }
+}
+
+/// The comparison is not trivial: a ring adds in another order than the ranks, and the program says so.
+#[test]
+fn training_with_another_order_of_addition_ends_with_1() {
+    let session = Session::new();
+    let Output { status, stdout, .. } = session.run("training", &["--steps", "12", "--algorithm", "ring"]);
+    let printed = text(&stdout);
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("  NO ")
+            && printed.ends_with("0 of 4 ranks have the network of one process, to the bit\n"),
+        "{printed}"
+    );
+    let printed = session.passes("training", &["--steps", "12", "--algorithm", "one-shot"]);
+    assert_eq!(ranks_of_equal_steps(&printed), ["4"; 12], "{printed}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! | option | effect |
 //! |---|---|
 //! | `--nodes 4`, `--steps 30` | number of processes, and of steps |
+//! | `--algorithm ring` | another algorithm of the all-reduce. A ring adds in another order, so its bits differ for more than two ranks |
 //! | `--device cuda:0` | gradients and group are in the memory of this device; `fake:7` is a device without a GPU |
 //! | `--kill-at 12` | kills process n1 with SIGKILL in this step, while a bucket of the step is in flight |
 //! | `--recovery shrink` | after a death the remaining ranks make a new group, divide the data among them, and repeat the step |
@@ -28,13 +29,13 @@ use std::time::{Duration, Instant};
 
 use launch::{Arguments, Event, Processes, Rack, Result, TIMEOUT};
 use rackloom::fabric::{
-    Algorithm, Collective, DeviceChoice, ElementType, Error, Fabric, Group, GroupOptions, Node, NodeId, Plan,
-    ReduceOperation, Region, RegionOptions, Slice, wait_all,
+    Algorithm, Collective, DeviceChoice, ElementType, Error, Fabric, Group, GroupOptions, Node, NodeCounters,
+    NodeId, Plan, ReduceOperation, Region, RegionOptions, Slice, wait_all,
 };
 use rackloom_plan::MemoryDevice;
 
-const OPTIONS: [&str; 7] =
-    ["--nodes", "--steps", "--device", "--kill-at", "--recovery", "--checkpoint", "--attempt"];
+const OPTIONS: [&str; 8] =
+    ["--nodes", "--steps", "--algorithm", "--device", "--kill-at", "--recovery", "--checkpoint", "--attempt"];
 const KEY: u64 = 0x5eed;
 /// Number of inputs, units of the hidden layers, and number of outputs.
 const WIDTHS: [usize; 4] = [2, 32, 32, 1];
@@ -70,6 +71,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
 struct Job {
     nodes: usize,
     steps: usize,
+    algorithm: Algorithm,
     device: Option<DeviceChoice>,
     kill_at: Option<usize>,
     recovery: Recovery,
@@ -100,7 +102,11 @@ impl Job {
         }
         let nodes = arguments.number_in("--nodes", 2..=16, 4)?;
         let attempt = arguments.number_in("--attempt", 1..=2, 1)?;
-        Ok(Self { nodes, steps, device: device.transpose()?, kill_at, recovery, attempt })
+        let algorithm = arguments.text("--algorithm").map_or(Ok(Algorithm::TwoShot), str::parse)?;
+        if !algorithm.does(Collective::AllReduce) {
+            return Err(format!("{algorithm} does no all-reduce").into());
+        }
+        Ok(Self { nodes, steps, algorithm, device: device.transpose()?, kill_at, recovery, attempt })
     }
 
     /// Returns true if a process is killed in this step.
@@ -362,7 +368,8 @@ impl<'a> Worker<'a> {
                 Err(_) => self.shrink()?,
             }
         }
-        println!("done {:016x}", self.network.hash());
+        let NodeCounters { direct_operations, data_frames_sent, .. } = self.node.counters();
+        println!("done {:016x} {direct_operations} {data_frames_sent}", self.network.hash());
         launch::wait_for_launcher();
         Ok(true)
     }
@@ -456,7 +463,7 @@ impl<'a> Worker<'a> {
 /// Joins the group of these nodes. Each number of members has a region of its own, so that late data of an earlier group reaches no later one.
 fn join(node: &Node, job: &Job, members: &[NodeId]) -> std::result::Result<Group, Error> {
     let mut options = GroupOptions::new(100 + members.len() as u32, KEY)
-        .algorithm(Algorithm::TwoShot)
+        .algorithm(job.algorithm)
         .lanes(LANES)
         .staging(STAGING_BYTES)
         .join_timeout(TIMEOUT);
@@ -481,6 +488,9 @@ struct Results {
     steps: BTreeMap<(usize, usize), Step>,
     /// Hash of the final network of each rank.
     networks: BTreeMap<usize, u64>,
+    /// Operations of all ranks through shared memory, and frames that carried the other ones.
+    direct_operations: u64,
+    data_frames: u64,
 }
 
 /// Result of one step on one rank.
@@ -543,8 +553,10 @@ fn follow(mut processes: Processes, job: &Job, results: &mut Results) -> Result<
                     (killed, left) = (Some(index), left - 1);
                 }
                 ["restart"] => again = true,
-                ["done", hash] => {
+                ["done", hash, direct_operations, data_frames] => {
                     results.networks.insert(index, u64::from_str_radix(hash, 16)?);
+                    results.direct_operations += direct_operations.parse::<u64>()?;
+                    results.data_frames += data_frames.parse::<u64>()?;
                     done += 1;
                 }
                 _ => return Err(format!("n{index} has printed {line:?}").into()),
@@ -588,6 +600,10 @@ fn report(job: &Job, results: &Results) -> bool {
     }
     let left = job.nodes - usize::from(job.kill_at.is_some() && job.recovery == Recovery::Shrink);
     let equal_networks = results.networks.values().filter(|hash| **hash == network.hash()).count();
+    let Results { direct_operations, data_frames, .. } = results;
+    println!(
+        "{direct_operations} operations through memory of the server; {data_frames} frames for all others"
+    );
     println!("final loss {:.10}", losses.last().copied().unwrap_or(f32::NAN));
     println!("{equal_networks} of {left} ranks have the network of one process, to the bit");
     equal && equal_networks == left
