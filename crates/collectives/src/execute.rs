@@ -8,6 +8,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::sync::Arc;
 
 use crate::array::ElementType;
 use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
@@ -78,33 +79,96 @@ pub trait Surroundings {
 /// Minimum size of a block of a fold, for any number of operands, in bytes.
 const FOLDED_BYTES_MIN: usize = 512;
 
-/// Private buffer for a reduction, with its operation and element type.
+/// Reduction that the caller defines, on elements of a size that the caller states.
+#[derive(Clone)]
+pub struct CustomReduction {
+    element_bytes: usize,
+    function: Arc<CustomFunction>,
+}
+
+/// Replaces the left operands by the results. Both sides have the same length, which is a whole number of elements.
+pub type CustomFunction = dyn Fn(&mut [u8], &[u8]) -> Result<(), ReduceError> + Send + Sync;
+
+impl CustomReduction {
+    /// Size of the largest element, in bytes.
+    pub const ELEMENT_BYTES_MAX: usize = FOLDED_BYTES_MIN;
+
+    /// Creates a reduction of elements of `element_bytes` bytes each.
+    ///
+    /// # Panics
+    /// If the size is 0 or exceeds [`CustomReduction::ELEMENT_BYTES_MAX`].
+    #[must_use]
+    pub fn new(element_bytes: usize, function: Arc<CustomFunction>) -> Self {
+        assert!((1..=Self::ELEMENT_BYTES_MAX).contains(&element_bytes), "elements of {element_bytes} bytes");
+        Self { element_bytes, function }
+    }
+}
+
+impl fmt::Debug for CustomReduction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = formatter.debug_struct("CustomReduction");
+        fields.field("element_bytes", &self.element_bytes).finish_non_exhaustive()
+    }
+}
+
+/// Arithmetic of a run.
+#[derive(Debug)]
+enum Kernel {
+    Number { operation: ReduceOperation, element: ElementType, folded: Accumulator },
+    Custom(CustomReduction),
+}
+
+impl Kernel {
+    const fn number(operation: ReduceOperation, element: ElementType) -> Self {
+        Self::Number { operation, element, folded: Accumulator::new(operation, element) }
+    }
+
+    const fn element_bytes(&self) -> usize {
+        match self {
+            Self::Number { element, .. } => element.bytes(),
+            Self::Custom(custom) => custom.element_bytes,
+        }
+    }
+
+    /// Replaces the left operands by the results.
+    fn reduce(&self, left: &mut [u8], right: &[u8]) -> Result<(), ReduceError> {
+        match self {
+            Self::Number { operation, element, .. } => reduce(*operation, *element, left, right),
+            Self::Custom(custom) => (custom.function)(left, right),
+        }
+    }
+
+    /// Returns the accumulator of all operands of an element, if it keeps more of a value than the elements' type does.
+    fn wider(&mut self) -> Option<&mut Accumulator> {
+        match self {
+            Self::Number { folded, .. } if folded.is_wider() => Some(folded),
+            _ => None,
+        }
+    }
+}
+
+/// Private buffers of a reduction, with its arithmetic.
 pub struct Blocks {
     /// Left-hand operands and results.
     pub left: Vec<u8>,
     /// Right-hand operands.
     pub right: Vec<u8>,
-    operation: ReduceOperation,
-    element: ElementType,
-    folded: Accumulator,
+    kernel: Kernel,
 }
 
 impl fmt::Debug for Blocks {
     /// Omits the bytes, which are tens of thousands.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, element, .. } = self;
-        let mut fields = formatter.debug_struct("Blocks");
-        fields.field("operation", operation).field("element", element).finish_non_exhaustive()
+        formatter.debug_struct("Blocks").field("kernel", &self.kernel).finish_non_exhaustive()
     }
 }
 
 impl Blocks {
-    /// Creates a buffer for this operation on elements of this type.
+    /// Creates buffers for this operation on elements of this type.
     #[must_use]
     pub fn new(operation: ReduceOperation, element: ElementType) -> Self {
-        let folded = Accumulator::new(operation, element);
         let (left, right) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
-        Self { left, right, operation, element, folded }
+        Self { left, right, kernel: Kernel::number(operation, element) }
     }
 
     /// Reduces the first `length` bytes of both operands. Returns the result, which replaces the left operand.
@@ -113,14 +177,18 @@ impl Blocks {
     /// If they are no whole number of elements.
     pub fn reduce(&mut self, length: usize) -> Result<&[u8], ReduceError> {
         let left = &mut self.left[..length];
-        reduce(self.operation, self.element, left, &self.right[..length])?;
+        self.kernel.reduce(left, &self.right[..length])?;
         Ok(left)
     }
 
     /// Sets the operation and the element type of the reductions to come. The memory is kept.
     pub fn set(&mut self, operation: ReduceOperation, element: ElementType) {
-        (self.operation, self.element) = (operation, element);
-        self.folded = Accumulator::new(operation, element);
+        self.kernel = Kernel::number(operation, element);
+    }
+
+    /// Sets a reduction of the caller for the reductions to come. The memory is kept.
+    pub fn set_custom(&mut self, reduction: CustomReduction) {
+        self.kernel = Kernel::Custom(reduction);
     }
 }
 
@@ -224,7 +292,7 @@ impl Run {
                 Some(Action::Work(piece)) => {
                     let moved = work(around, program, piece, &mut self.worked, blocks, budget)?;
                     budget = budget.saturating_sub(moved);
-                    let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+                    let target_bytes = piece.target().bytes(blocks.kernel.element_bytes()).len();
                     assert!(self.worked <= target_bytes, "more work is done than there is");
                     if self.worked == target_bytes {
                         self.worked = 0;
@@ -250,7 +318,7 @@ fn work<S: Surroundings>(
     blocks: &mut Blocks,
     budget: usize,
 ) -> Result<usize, S::Fault> {
-    let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+    let target_bytes = piece.target().bytes(blocks.kernel.element_bytes()).len();
     if *worked == 0 && combine(around, program, piece, blocks)? {
         *worked = target_bytes;
         return Ok(0);
@@ -259,6 +327,8 @@ fn work<S: Surroundings>(
     // Each block of a fold reads a block from every operand, and the time of a poll is limited.
     let block_bytes =
         (POLL_BYTES_MAX / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
+    // Elements of a caller may have any size.
+    let block_bytes = block_bytes - block_bytes % blocks.kernel.element_bytes();
     let mut moved = 0;
     while *worked < target_bytes && moved < budget {
         let length = (target_bytes - *worked).min(block_bytes);
@@ -276,8 +346,11 @@ fn combine<S: Surroundings>(
     piece: Local,
     blocks: &Blocks,
 ) -> Result<bool, S::Fault> {
-    let how = Some((blocks.operation, blocks.element));
-    let bytes = |span: Span| span.bytes(blocks.element.bytes());
+    let how = match &blocks.kernel {
+        Kernel::Number { operation, element, folded } => Some((*operation, *element, folded.is_wider())),
+        Kernel::Custom(_) => None,
+    };
+    let bytes = |span: Span| span.bytes(blocks.kernel.element_bytes());
     let start = |span: Span| (span.buffer, bytes(span).start);
     let target = piece.target();
     let length = bytes(target).len();
@@ -287,14 +360,21 @@ fn combine<S: Surroundings>(
             || source_bytes.end <= target_bytes.start
             || target_bytes.end <= source_bytes.start
     };
-    match piece {
-        Local::Copy { source, .. } if are_apart(source) => {
+    if let Local::Copy { source, .. } = piece {
+        return if are_apart(source) {
             around.combine(None, start(target), start(source), length)
-        }
+        } else {
+            Ok(false)
+        };
+    }
+    // Memory knows no reductions of callers.
+    let Some((operation, element, is_wider)) = how else { return Ok(false) };
+    let how = Some((operation, element));
+    match piece {
         Local::Reduce { source, .. } if are_apart(source) => {
             around.combine(how, start(target), start(source), length)
         }
-        Local::Fold { .. } if !blocks.folded.is_wider() => {
+        Local::Fold { .. } if !is_wider => {
             let Some((&first, rest)) = program.sources(&piece).split_first() else { return Ok(false) };
             if !rest.iter().all(|source| are_apart(*source))
                 || !(start(first) == start(target) || are_apart(first))
@@ -323,8 +403,8 @@ fn work_block<S: Surroundings>(
     part: Range<usize>,
     blocks: &mut Blocks,
 ) -> Result<(), S::Fault> {
-    let element = blocks.element;
-    let at = |span: Span| span.bytes(element.bytes()).start + part.start;
+    let element_bytes = blocks.kernel.element_bytes();
+    let at = |span: Span| span.bytes(element_bytes).start + part.start;
     let target = piece.target();
     let (left, right) = (&mut blocks.left[..part.len()], &mut blocks.right[..part.len()]);
     match piece {
@@ -332,23 +412,25 @@ fn work_block<S: Surroundings>(
         Local::Reduce { source, .. } => {
             around.read(source.buffer, at(source), right)?;
             around.read(target.buffer, at(target), left)?;
-            reduce(blocks.operation, element, left, right)?;
-        }
-        Local::Fold { .. } if blocks.folded.is_wider() => {
-            for &source in program.sources(&piece) {
-                around.read(source.buffer, at(source), right)?;
-                blocks.folded.take(right)?;
-            }
-            blocks.folded.finish(left)?;
+            blocks.kernel.reduce(left, right)?;
         }
         Local::Fold { .. } => {
-            for (index, &source) in program.sources(&piece).iter().enumerate() {
-                if index == 0 {
-                    around.read(source.buffer, at(source), left)?;
-                    continue;
+            let sources = program.sources(&piece);
+            if let Some(folded) = blocks.kernel.wider() {
+                for &source in sources {
+                    around.read(source.buffer, at(source), right)?;
+                    folded.take(right)?;
                 }
-                around.read(source.buffer, at(source), right)?;
-                reduce(blocks.operation, element, left, right)?;
+                folded.finish(left)?;
+            } else {
+                for (index, &source) in sources.iter().enumerate() {
+                    if index == 0 {
+                        around.read(source.buffer, at(source), left)?;
+                        continue;
+                    }
+                    around.read(source.buffer, at(source), right)?;
+                    blocks.kernel.reduce(left, right)?;
+                }
             }
         }
     }

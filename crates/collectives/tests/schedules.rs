@@ -184,10 +184,28 @@ fn a_two_level_barrier_goes_up_across_and_down() {
     let request =
         Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers, parts: &[] };
     let schedule = build(&request, Algorithm::TwoLevel).unwrap();
-    assert_eq!(proved(&schedule), Report { messages_deep: 4, synchronizing: true });
+    let expected = Report { messages_deep: 4, synchronizing: true, keeps_rank_order: true };
+    assert_eq!(proved(&schedule), expected);
     let crossing =
         schedule.transfers.iter().filter(|transfer| servers[transfer.from] != servers[transfer.to]);
     assert_eq!(crossing.count(), 4 * 2, "four leaders, two rounds");
+}
+
+#[test]
+fn algorithms_that_keep_the_order_of_ranks_are_known() {
+    for collective in [0, 2].into_iter().flat_map(Collective::all) {
+        for algorithm in suitable(collective, segments(3)) {
+            let servers: &[usize] =
+                if algorithm == Algorithm::Hierarchical { &[0, 1, 0, 1, 2, 2, 0, 1] } else { &[] };
+            let keeps = |ranks: usize, elements| {
+                let servers = &servers[..servers.len().min(ranks)];
+                let request = Request { collective, ranks, elements, servers, parts: &[] };
+                proved(&build(&request, algorithm).unwrap()).keeps_rank_order
+            };
+            let keeps_always = (3..=8).all(|ranks| (0..=20).all(|elements| keeps(ranks, elements)));
+            assert_eq!(keeps_always, algorithm.keeps_rank_order(collective), "{collective} by {algorithm}");
+        }
+    }
 }
 
 #[test]

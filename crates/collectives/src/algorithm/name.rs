@@ -128,6 +128,18 @@ impl Algorithm {
         self.kind().name()
     }
 
+    /// Returns true if this algorithm reduces the inputs in ascending order of rank, for any number of ranks. A reduction that does not commute
+    /// needs that.
+    #[must_use]
+    pub const fn keeps_rank_order(self, collective: Collective) -> bool {
+        match self {
+            _ if !collective.kind().reduces() => true,
+            Self::OneShot | Self::TwoShot | Self::Direct => true,
+            Self::Ring => matches!(collective, Collective::Scan | Collective::ExclusiveScan),
+            _ => false,
+        }
+    }
+
     /// Returns true if this algorithm can perform the collective.
     #[must_use]
     pub const fn does(self, collective: Collective) -> bool {

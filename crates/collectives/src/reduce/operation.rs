@@ -54,4 +54,9 @@ pub enum ReduceError {
         /// Type of the elements.
         element: ElementType,
     },
+    /// A reduction of the caller failed.
+    #[error(
+        "the reduction of the caller panicked; hint: it returns for any values, and for any number of elements"
+    )]
+    Panicked,
 }

@@ -26,6 +26,8 @@ pub struct Report {
     pub messages_deep: usize,
     /// True if no rank can finish before every rank has started, so that two sets of buffers may alternate without a barrier.
     pub synchronizing: bool,
+    /// True if every output is reduced in ascending order of rank, as a reduction that does not commute needs.
+    pub keeps_rank_order: bool,
 }
 
 /// Proves a schedule.
@@ -36,8 +38,13 @@ pub fn verify(schedule: &Schedule) -> Result<Report, Vec<Finding>> {
     let steps_of = structure::check(schedule)?;
     let order = order::Order::establish(schedule, &steps_of)?;
     let mut findings = races::find(schedule, &steps_of, &order);
-    findings.extend(symbolic::run(schedule, &order));
-    let report = Report { messages_deep: order.messages_deep(), synchronizing: order.synchronizing() };
+    let outcome = symbolic::run(schedule, &order);
+    findings.extend(outcome.findings);
+    let report = Report {
+        messages_deep: order.messages_deep(),
+        synchronizing: order.synchronizing(),
+        keeps_rank_order: outcome.is_in_order,
+    };
     if schedule.collective == crate::Collective::Barrier && !report.synchronizing {
         findings.push(Finding::BarrierLeaks);
     }

@@ -15,6 +15,8 @@ use crate::schedule::{Buffer, Local, Program, Schedule, Span};
 struct Value {
     position: usize,
     ranks: SetId,
+    /// The operands were reduced in ascending order of rank.
+    is_in_order: bool,
 }
 
 /// Number of a multiset in [`Multisets`].
@@ -58,8 +60,16 @@ struct Memory {
     findings: Vec<Finding>,
 }
 
-/// Runs the schedule. Returns the errors during the run, and the outputs that differ from the definition.
-pub(super) fn run(schedule: &Schedule, order: &Order) -> Vec<Finding> {
+/// Result of a symbolic run.
+pub(super) struct Outcome {
+    /// Errors during the run, and outputs that differ from the definition.
+    pub(super) findings: Vec<Finding>,
+    /// Every output is reduced in ascending order of rank.
+    pub(super) is_in_order: bool,
+}
+
+/// Runs the schedule.
+pub(super) fn run(schedule: &Schedule, order: &Order) -> Outcome {
     let mut memory = Memory::new(schedule);
     for at in &order.sequence {
         let program = &schedule.programs[at.rank];
@@ -74,7 +84,9 @@ pub(super) fn run(schedule: &Schedule, order: &Order) -> Vec<Finding> {
         }
     }
     memory.judge(schedule);
-    memory.findings
+    let outputs = memory.cells.iter().flat_map(|of_rank| &of_rank[index(Buffer::Output)]);
+    let is_in_order = outputs.flatten().all(|value| value.is_in_order);
+    Outcome { findings: memory.findings, is_in_order }
 }
 
 impl Memory {
@@ -83,7 +95,9 @@ impl Memory {
         let of_rank = |rank: usize| {
             let program = &schedule.programs[rank];
             let ranks = multisets.number(vec![rank as u32]);
-            let input = (0..program.input).map(|position| Some(Value { position, ranks })).collect();
+            let input = (0..program.input)
+                .map(|position| Some(Value { position, ranks, is_in_order: true }))
+                .collect();
             [input, vec![None; program.output], vec![None; program.scratch]]
         };
         let cells = (0..schedule.ranks()).map(of_rank).collect();
@@ -114,7 +128,10 @@ impl Memory {
             self.findings.push(Finding::MixedElements { rank, span, left, right });
             return None;
         }
-        Some(Value { ranks: self.multisets.union(left.ranks, right.ranks), ..left })
+        let last = self.multisets.lists[left.ranks as usize].last();
+        let first = self.multisets.lists[right.ranks as usize].first();
+        let is_in_order = left.is_in_order && right.is_in_order && last < first;
+        Some(Value { ranks: self.multisets.union(left.ranks, right.ranks), is_in_order, ..left })
     }
 
     fn read(&mut self, rank: usize, span: Span) -> Vec<Cell> {
@@ -150,7 +167,9 @@ impl Memory {
                     Contributors::One(from) => self.multisets.number(vec![from as u32]),
                 };
                 let found = self.cells[rank][index(Buffer::Output)][element];
-                if found != Some(Value { position: expected.position, ranks: set }) {
+                let is_right =
+                    found.is_some_and(|value| value.position == expected.position && value.ranks == set);
+                if !is_right {
                     self.findings.push(self.wrong(rank, element, found, expected));
                     break;
                 }
