@@ -184,44 +184,81 @@ macro_rules! declare_overrides {
 
 override_options!(declare_overrides);
 
-/// Values that replace those of the rack file's job.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct JobOptions {
-    /// Kind of job.
-    #[serde(default, with = "named_value")]
-    pub job: Option<JobName>,
-    /// Collective.
-    #[serde(default, with = "named_value")]
-    pub collective: Option<CollectiveKind>,
-    /// Reduction operator.
-    #[serde(default, with = "named_value")]
-    pub op: Option<ReduceOperation>,
-    /// Type of one element.
-    #[serde(default, with = "named_value")]
-    pub element: Option<ElementType>,
-    /// Algorithms of the collective.
-    #[serde(default, with = "named_value::list")]
-    pub algorithm: Option<Vec<AlgorithmChoice>>,
-    /// Name of the collective's root node.
-    pub root: Option<String>,
-    /// Reaction of a collective to lost ranks.
-    #[serde(default, with = "named_value")]
-    pub on_loss: Option<OnLoss>,
-    /// Traffic pattern.
-    #[serde(default, with = "named_value")]
-    pub pattern: Option<PatternName>,
-    /// Number of messages of each flow.
-    pub messages: Option<u32>,
-    /// Size of the array or of one message, in bytes.
-    pub bytes: Option<u64>,
-    /// Sizes.
-    #[serde(default, with = "sizes")]
-    pub sizes: Option<Sizes>,
-    /// Number of measured runs of each size.
-    pub repetitions: Option<u32>,
-    /// Number of runs of each size before the measured ones.
-    pub warm_up: Option<u32>,
+/// Passes the declarations of the options that replace values of the rack file's job to the macro `$declare`: the message to the seats
+/// and the options of the command follow from it. Their effect depends on the job; `rackloom_runtime::request::overrides` has it.
+///
+/// A declaration has attributes of the message's field, name and type of the value, the name of the option with an alias if it has one, a
+/// form with its arguments, and the heading in help texts.
+///
+/// | form | value | help text |
+/// |---|---|---|
+/// | `choice(NAME, KEY)` | one of the names of the type | meaning of the key |
+/// | `implying(NAME, KEY, HELP)` | one of the names of the type | first sentence of the key's meaning, then `HELP` |
+/// | `list(NAME, KEY)` | names of the type, with commas between | meaning of the key |
+/// | `text(NAME, KEY)` | any text | meaning of the key |
+/// | `count(NAME, KEY)` | a number in the range of the key | meaning of the key |
+/// | `size(NAME, HELP)` | a number of bytes, with or without a unit | `HELP` |
+/// | `sizes(NAME, HELP)` | one size or a range of sizes; not together with `--bytes` | `HELP` |
+#[macro_export]
+macro_rules! job_options {
+    ($declare:ident) => {
+        $declare! {
+            /// Kind of job.
+            #[serde(default, with = "named_value")]
+            job: JobName, "job", choice("JOB", "job"), WHAT;
+            /// Collective.
+            #[serde(default, with = "named_value")]
+            collective: CollectiveKind, "collective", choice("NAME", "job.collective.collective"), WHAT;
+            /// Reduction operator.
+            #[serde(default, with = "named_value")]
+            op: ReduceOperation, "op", choice("NAME", "job.collective.op"), DATA;
+            /// Type of one element.
+            #[serde(default, with = "named_value")]
+            element: ElementType, "type" | "dtype", choice("NAME", "job.collective.type"), DATA;
+            /// Algorithms of the collective.
+            #[serde(default, with = "named_value::list")]
+            algorithm: AlgorithmNames, "algorithm", list("NAME[,NAME]", "job.collective.algorithm"), WHAT;
+            /// Name of the collective's root node.
+            root: String, "root", text("NODE", "job.collective.root"), WHAT;
+            /// Reaction of a collective to lost ranks.
+            #[serde(default, with = "named_value")]
+            on_loss: OnLoss, "on-loss", choice("NAME", "job.collective.on_loss"), FAULTS;
+            /// Traffic pattern.
+            #[serde(default, with = "named_value")]
+            pattern: PatternName, "pattern",
+                implying("NAME", "job.traffic.pattern", "; implies --job traffic"), WHAT;
+            /// Number of messages of each flow.
+            messages: u32, "messages", count("N", "job.traffic.messages"), DATA;
+            /// Size of the array or of one message, in bytes.
+            bytes: u64, "bytes", size("SIZE", "Size of the array or of one message, such as 1MiB"), DATA;
+            /// Sizes.
+            #[serde(default, with = "sizes")]
+            sizes: Sizes, "sizes", sizes("SIZE|FROM..TO", "One size, such as 64KiB, or a range, such as 8B..1MiB (each \
+                twice the previous one) or 8B..1MiB*4"), DATA;
+            /// Number of measured runs of each size.
+            repetitions: u32, "repetitions", count("N", "job.collective.repetitions"), DATA;
+            /// Number of runs of each size before the measured ones.
+            warm_up: u32, "warm-up", count("N", "job.collective.warm_up"), DATA;
+        }
+    };
 }
+
+/// Names of several algorithms, in order.
+pub type AlgorithmNames = Vec<AlgorithmChoice>;
+
+/// Declares the message.
+macro_rules! declare_job_options {
+    ($($(#[$attribute:meta])* $name:ident: $type:ty, $long:literal $(| $alias:literal)?, $form:ident($($text:literal),*),
+        $heading:ident;)*) => {
+        /// Values that replace those of the rack file's job.
+        #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+        pub struct JobOptions {
+            $($(#[$attribute])* pub $name: Option<$type>,)*
+        }
+    };
+}
+
+job_options!(declare_job_options);
 
 /// Directories of arrays in files.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -3,7 +3,11 @@
 //! Clap's attributes call these functions while the command line is built, so a path without a key is a bug of this crate. A test
 //! builds all options.
 
+use std::ffi::OsStr;
+use std::marker::PhantomData;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command};
 use rackloom_plan::{DeclaredKey, DeclaredValue, NamedValue, declared_key};
 
 /// Returns the declaration of the key at this path, such as `job.collective.op`.
@@ -48,6 +52,39 @@ pub(super) fn named<T: NamedValue>() -> impl TypedValueParser<Value = T> {
         }
     });
     PossibleValuesParser::new(names).try_map(|name| T::from_name(&name).ok_or("not one of the names"))
+}
+
+/// Returns a parser for names of a type with commas between them. The help shows the names.
+pub(super) fn names<T: NamedValue>() -> Names<T> {
+    Names(PhantomData)
+}
+
+/// Parser for names of a type with commas between them.
+pub(super) struct Names<T>(PhantomData<fn() -> T>);
+
+impl<T> Clone for Names<T> {
+    fn clone(&self) -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: NamedValue> TypedValueParser for Names<T> {
+    type Value = Vec<T>;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Vec<T>, clap::Error> {
+        let (one, text) = (named::<T>(), value.to_string_lossy());
+        text.split(',').map(|name| one.parse_ref(command, argument, OsStr::new(name))).collect()
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values: Vec<_> = named::<T>().possible_values()?.collect();
+        Some(Box::new(values.into_iter()))
+    }
 }
 
 #[cfg(test)]

@@ -1,77 +1,115 @@
-//! Options of the job: its kind, its data and its repetitions.
+//! Options of the job: its kind, its data and its repetitions. They are declared in [`rackloom_control::job_options`]; this file
+//! gives them their parsers and help texts.
 //!
 //! Help, values and ranges of an option that replaces one key come from the declaration of that key.
 //! [`rackloom_runtime::request::overrides`] checks if the options fit together and fit the plan.
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
-use rackloom_plan::{AlgorithmChoice, JobName, OnLoss, PatternName, Sizes};
+use rackloom_control::source::{self, AlgorithmNames};
+use rackloom_plan::{JobName, OnLoss, PatternName, Sizes};
 
-use super::declared::{meaning, named, summary, value};
+use super::declared::{meaning, named, names, summary, value};
 use super::headings::{DATA, FAULTS, WHAT};
 
-/// Options that replace values of the rack file's job.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct JobOptions {
-    #[arg(long, help_heading = WHAT, value_name = "JOB", value_parser = named::<JobName>(), help = summary("job"))]
-    pub(crate) job: Option<JobName>,
-    #[arg(
-        long, help_heading = WHAT, value_name = "NAME", value_parser = named::<CollectiveKind>(),
-        help = summary("job.collective.collective")
-    )]
-    pub(crate) collective: Option<CollectiveKind>,
-    #[arg(
-        long, help_heading = DATA, value_name = "NAME", value_parser = named::<ReduceOperation>(),
-        help = summary("job.collective.op")
-    )]
-    pub(crate) op: Option<ReduceOperation>,
-    #[arg(
-        long = "type", help_heading = DATA, visible_alias = "dtype", value_name = "NAME",
-        value_parser = named::<ElementType>(), help = summary("job.collective.type")
-    )]
-    pub(crate) element: Option<ElementType>,
-    #[arg(
-        long, help_heading = WHAT, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1,
-        action = ArgAction::Set, value_parser = named::<AlgorithmChoice>(),
-        help = summary("job.collective.algorithm"), long_help = meaning("job.collective.algorithm")
-    )]
-    pub(crate) algorithm: Option<Vec<AlgorithmChoice>>,
-    #[arg(long, help_heading = WHAT, value_name = "NODE", help = summary("job.collective.root"))]
-    pub(crate) root: Option<String>,
-    #[arg(
-        long, help_heading = FAULTS, value_name = "NAME", value_parser = named::<OnLoss>(),
-        help = summary("job.collective.on_loss")
-    )]
-    pub(crate) on_loss: Option<OnLoss>,
-    #[arg(
-        long, help_heading = WHAT, value_name = "NAME", value_parser = named::<PatternName>(),
-        help = format!("{}; implies --job traffic", summary("job.traffic.pattern"))
-    )]
-    pub(crate) pattern: Option<PatternName>,
-    #[arg(
-        long, help_heading = DATA, value_name = "N", value_parser = value::<u32>("job.traffic.messages"),
-        help = summary("job.traffic.messages"), long_help = meaning("job.traffic.messages")
-    )]
-    pub(crate) messages: Option<u32>,
-    /// Size of the array or of one message, such as 1MiB
-    #[arg(long, help_heading = DATA, value_name = "SIZE", value_parser = size)]
-    pub(crate) bytes: Option<u64>,
-    /// One size, such as 64KiB, or a range, such as 8B..1MiB (each twice the previous one) or 8B..1MiB*4
-    #[arg(long, help_heading = DATA, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
-    pub(crate) sizes: Option<Sizes>,
-    #[arg(
-        long, help_heading = DATA, value_name = "N", value_parser = value::<u32>("job.collective.repetitions"),
-        help = summary("job.collective.repetitions")
-    )]
-    pub(crate) repetitions: Option<u32>,
-    #[arg(
-        long, help_heading = DATA, value_name = "N", value_parser = value::<u32>("job.collective.warm_up"),
-        help = summary("job.collective.warm_up")
-    )]
-    pub(crate) warm_up: Option<u32>,
+/// Declares the options, and the message to the runtime that follows from them.
+macro_rules! declare_arguments {
+    ($($(#[$attribute:meta])* $name:ident: $type:ty, $long:literal $(| $alias:literal)?, $form:ident($($text:literal),*),
+        $heading:ident;)*) => {
+        /// Options that replace values of the rack file's job.
+        #[derive(Args, Clone, Debug, Default)]
+        pub(crate) struct JobOptions {
+            $(
+                #[arg(
+                    long = $long, visible_aliases = Vec::<&str>::from([$($alias)?]), help_heading = $heading,
+                    value_name = value_name!($($text),*), value_parser = parser!($form $type, $($text),*),
+                    conflicts_with_all = conflicts!($form), help = help!($form $($text),*),
+                    long_help = long_help!($form $($text),*)
+                )]
+                pub(crate) $name: Option<$type>,
+            )*
+        }
+
+        impl From<JobOptions> for source::JobOptions {
+            fn from(options: JobOptions) -> Self {
+                let JobOptions { $($name),* } = options;
+                Self { $($name),* }
+            }
+        }
+    };
 }
+
+/// Name of the value: the first argument of every form.
+macro_rules! value_name {
+    ($name:literal $(, $rest:literal)*) => {
+        $name
+    };
+}
+
+/// Parser of each form.
+macro_rules! parser {
+    (choice $type:ty, $name:literal, $key:literal) => {
+        named::<$type>()
+    };
+    (implying $type:ty, $name:literal, $key:literal, $help:literal) => {
+        named::<$type>()
+    };
+    (list $type:ty, $name:literal, $key:literal) => {
+        names::<<$type as IntoIterator>::Item>()
+    };
+    (text $type:ty, $name:literal, $key:literal) => {
+        clap::value_parser!($type)
+    };
+    (count $type:ty, $name:literal, $key:literal) => {
+        value::<$type>($key)
+    };
+    ($size:ident $type:ty, $name:literal, $help:literal) => {
+        $size
+    };
+}
+
+/// Options that exclude an option of each form.
+macro_rules! conflicts {
+    (sizes) => {
+        ["bytes"]
+    };
+    ($other:ident) => {
+        [""; 0]
+    };
+}
+
+/// Short help text of each form.
+macro_rules! help {
+    (size $name:literal, $help:literal) => {
+        $help
+    };
+    (sizes $name:literal, $help:literal) => {
+        $help
+    };
+    (implying $name:literal, $key:literal, $help:literal) => {
+        format!("{}{}", summary($key), $help)
+    };
+    ($form:ident $name:literal, $key:literal) => {
+        summary($key)
+    };
+}
+
+/// Long help text of each form.
+macro_rules! long_help {
+    (list $name:literal, $key:literal) => {
+        meaning($key)
+    };
+    (count $name:literal, $key:literal) => {
+        meaning($key)
+    };
+    ($form:ident $($text:literal),*) => {
+        help!($form $($text),*)
+    };
+}
+
+rackloom_control::job_options!(declare_arguments);
 
 /// Options of arrays in files.
 #[derive(Args, Clone, Debug, Default)]

@@ -26,7 +26,7 @@ use self::declared::{meaning, named, summary};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
-pub(crate) use self::job::{ArrayOptions, JobOptions};
+pub(crate) use self::job::ArrayOptions;
 pub(crate) use self::options::command_line;
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::Overrides;

@@ -7,7 +7,7 @@ use rackloom_runtime::request::options::{
     CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
 };
 
-use super::{ArrayOptions, CaptureOptions, JobOptions, Logging, Processes, RunArguments, UpArguments};
+use super::{ArrayOptions, CaptureOptions, Logging, Processes, RunArguments, UpArguments};
 
 /// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
 pub(crate) fn command_line() -> String {
@@ -82,41 +82,6 @@ impl From<&ArrayOptions> for source::ArrayOptions {
 impl From<&CaptureOptions> for source::CaptureOptions {
     fn from(CaptureOptions { directory, bytes_max }: &CaptureOptions) -> Self {
         Self { directory: directory.clone(), bytes_max: *bytes_max }
-    }
-}
-
-impl From<JobOptions> for source::JobOptions {
-    fn from(options: JobOptions) -> Self {
-        let JobOptions {
-            job,
-            collective,
-            op,
-            element,
-            algorithm,
-            root,
-            on_loss,
-            pattern,
-            messages,
-            bytes,
-            sizes,
-            repetitions,
-            warm_up,
-        } = options;
-        Self {
-            job,
-            collective,
-            op,
-            element,
-            algorithm,
-            root,
-            on_loss,
-            pattern,
-            messages,
-            bytes,
-            sizes,
-            repetitions,
-            warm_up,
-        }
     }
 }
 
