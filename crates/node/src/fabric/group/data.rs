@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::super::error::{Error, Invalid};
+use crate::fabric::memory::element::{Element, bytes_of, bytes_of_mut};
 use crate::fabric::memory::region::{Region, Slice};
 
 /// Number of bytes that are copied between two regions at a time.
@@ -110,6 +111,25 @@ impl Data<'_> {
     const fn cells(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
         let start = row * self.row_bytes;
         start + columns.start..start + columns.end
+    }
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn within<T: Element>(values: &'a mut [T]) -> Self {
+        let row_bytes = size_of_val(values);
+        let (input, output) = (Input::InPlace, Output::Bytes(bytes_of_mut(values)));
+        Self { input, output, input_rows: 0, output_rows: 0, row_bytes }
+    }
+
+    pub(super) fn between<T: Element>(
+        input: &'a [T],
+        output: &'a mut [T],
+        input_rows: usize,
+        output_rows: usize,
+        row_bytes: usize,
+    ) -> Self {
+        let (input, output) = (Input::Bytes(bytes_of(input)), Output::Bytes(bytes_of_mut(output)));
+        Self { input, output, input_rows, output_rows, row_bytes }
     }
 }
 

@@ -19,7 +19,7 @@ use rackloom_protocol::{Instant, NodeId, OperationId};
 use super::super::error::{Error, Invalid};
 use super::super::pending::Pending;
 use super::super::queue::Queue;
-use super::arithmetic::Arithmetic;
+use super::arithmetic::{Arithmetic, MOVED};
 use super::data::Data;
 use super::join_check::JoinCheck;
 use super::layout::Set;
@@ -305,7 +305,7 @@ impl<'a> Call<'a> {
             let schedule = group.schedules().find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
             let run = LaneRun { layout, set: Set::Barrier, number: state.barriers, kind: self.name.kind };
-            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, super::MOVED)));
+            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
