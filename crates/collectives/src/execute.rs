@@ -83,6 +83,7 @@ const FOLDED_BYTES_MIN: usize = 512;
 #[derive(Clone)]
 pub struct CustomReduction {
     element_bytes: usize,
+    is_ordered: bool,
     function: Arc<CustomFunction>,
 }
 
@@ -93,14 +94,52 @@ impl CustomReduction {
     /// Size of the largest element, in bytes.
     pub const ELEMENT_BYTES_MAX: usize = FOLDED_BYTES_MIN;
 
-    /// Creates a reduction of elements of `element_bytes` bytes each.
+    /// Creates a reduction of elements of `element_bytes` bytes each. `is_ordered`: its operands must be in ascending order of rank.
     ///
     /// # Panics
     /// If the size is 0 or exceeds [`CustomReduction::ELEMENT_BYTES_MAX`].
     #[must_use]
-    pub fn new(element_bytes: usize, function: Arc<CustomFunction>) -> Self {
+    pub fn new(element_bytes: usize, is_ordered: bool, function: Arc<CustomFunction>) -> Self {
         assert!((1..=Self::ELEMENT_BYTES_MAX).contains(&element_bytes), "elements of {element_bytes} bytes");
-        Self { element_bytes, function }
+        Self { element_bytes, is_ordered, function }
+    }
+
+    /// Returns the size of one element in bytes.
+    #[must_use]
+    pub const fn element_bytes(&self) -> usize {
+        self.element_bytes
+    }
+
+    /// Returns true if the operands must be in ascending order of rank.
+    #[must_use]
+    pub const fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+}
+
+/// Arithmetic of a collective.
+#[derive(Clone, Debug)]
+pub enum Arithmetic {
+    /// Operation and element type that every memory may support.
+    Number(ReduceOperation, ElementType),
+    /// Reduction of the caller.
+    Custom(CustomReduction),
+}
+
+impl Arithmetic {
+    /// Returns the size of one element in bytes.
+    #[must_use]
+    pub const fn element_bytes(&self) -> usize {
+        match self {
+            Self::Number(_, element) => element.bytes(),
+            Self::Custom(reduction) => reduction.element_bytes,
+        }
+    }
+
+    /// Returns true if the operands must be in ascending order of rank.
+    #[must_use]
+    pub const fn is_ordered(&self) -> bool {
+        matches!(self, Self::Custom(reduction) if reduction.is_ordered)
     }
 }
 
@@ -181,14 +220,20 @@ impl Blocks {
         Ok(left)
     }
 
-    /// Sets the operation and the element type of the reductions to come. The memory is kept.
-    pub fn set(&mut self, operation: ReduceOperation, element: ElementType) {
-        self.kernel = Kernel::number(operation, element);
+    /// Creates buffers for any arithmetic.
+    #[must_use]
+    pub fn of(arithmetic: &Arithmetic) -> Self {
+        let mut blocks = Self::new(ReduceOperation::Sum, ElementType::U8);
+        blocks.set(arithmetic);
+        blocks
     }
 
-    /// Sets a reduction of the caller for the reductions to come. The memory is kept.
-    pub fn set_custom(&mut self, reduction: CustomReduction) {
-        self.kernel = Kernel::Custom(reduction);
+    /// Sets the arithmetic of the reductions to come. The memory is kept.
+    pub fn set(&mut self, arithmetic: &Arithmetic) {
+        self.kernel = match arithmetic {
+            Arithmetic::Number(operation, element) => Kernel::number(*operation, *element),
+            Arithmetic::Custom(reduction) => Kernel::Custom(reduction.clone()),
+        };
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rackloom::availability::Shortage;
 use rackloom::fabric::{
     Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest,
-    Invalid, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending, Queue, Received, Region,
-    RegionOptions, Request, Slice, Store,
+    Invalid, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending, PersistentCollective,
+    Queue, Received, Reduction, Region, RegionOptions, Request, Slice, Store,
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
@@ -51,7 +51,7 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
-    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Invalid, Node, NodeCounters, Queue, Received,
+    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Reduction<u8>, Invalid, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
@@ -124,7 +124,7 @@ fn every_public_type_documents_its_thread_safety() {
         }
     }
     // Traits for numbers and outcomes are sealed. Their implementors are checked where they are declared.
-    for name in ["Element", "Number", "Outcome", "Word"] {
+    for name in ["Element", "Number", "Outcome", "Reducer", "Word"] {
         assert!(
             documented_types.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")),
             "{name}"

@@ -196,6 +196,16 @@ pub enum Invalid {
     /// A part of an array is no whole number of elements.
     #[error("a part of the array is no whole number of elements")]
     PartialElement,
+    /// The list of parts does not have one length for each member, or for each pair of members of an all-to-all.
+    #[error(
+        "the list of parts has the wrong length; hint: one for each member, for each pair of an all-to-all"
+    )]
+    PartCount,
+    /// A reduction of the caller panicked.
+    #[error(
+        "the reduction of the caller panicked; hint: it returns for any values, and for any number of elements"
+    )]
+    ReductionPanicked,
     /// The root of a collective is not a member of the group.
     #[error("the root is not a member of the group")]
     RootNotMember,

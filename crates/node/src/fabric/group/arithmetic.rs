@@ -1,9 +1,8 @@
 //! The arithmetic of a collective, and its translation into that of devices.
 
+use rackloom_collectives::execute::Arithmetic;
 use rackloom_collectives::{ElementType, ReduceOperation};
 use rackloom_protocol::{Arithmetic as DeviceArithmetic, Number as DeviceNumber};
-
-use crate::fabric::memory::element::Number;
 
 /// Returns the device's operation. `None` if only the host supports it.
 pub(super) const fn arithmetic(operation: ReduceOperation) -> Option<DeviceArithmetic> {
@@ -29,16 +28,15 @@ pub(super) const fn number(element: ElementType) -> Option<DeviceNumber> {
     }
 }
 
-/// Arithmetic of a reduction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arithmetic {
-    pub(super) operation: ReduceOperation,
-    pub(super) element: ElementType,
-}
-
 /// Arithmetic of a collective that only moves bytes.
-pub(super) const MOVED: Arithmetic = Arithmetic { operation: ReduceOperation::Sum, element: ElementType::U8 };
+pub(super) const MOVED: Arithmetic = Arithmetic::Number(ReduceOperation::Sum, ElementType::U8);
 
-pub(super) const fn reduced<T: Number>(operation: ReduceOperation) -> Arithmetic {
-    Arithmetic { operation, element: T::TYPE }
+/// Returns names that are equal on all members of a call. Functions of callers have no names.
+pub(super) const fn names(arithmetic: &Arithmetic) -> [&'static str; 2] {
+    match arithmetic {
+        Arithmetic::Number(operation, element) => [operation.name(), element.name()],
+        Arithmetic::Custom(reduction) => {
+            ["custom", if reduction.is_ordered() { "ordered" } else { "commutative" }]
+        }
+    }
 }

@@ -1,7 +1,7 @@
-//! The caller's arrays: rows of equal length that are copied through the staging, a few columns at a time.
+//! The caller's arrays: rows that are copied through the staging, a few columns at a time.
 //!
 //! Members exchange rows. An array that does not fit into the staging is cut into columns. Each piece is a collective of its own on the same
-//! columns of every row. Bytes are copied: peers never access an array of the caller.
+//! columns of every row; a short row has none of the later columns. Bytes are copied: peers never access an array of the caller.
 
 use std::ops::Range;
 
@@ -37,13 +37,73 @@ impl Output<'_> {
     }
 }
 
+/// Rows of an array, one after the other, and those of them that the member gives or gets.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    lengths: Lengths,
+    used: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Lengths {
+    /// Length of each row in bytes.
+    Equal(usize),
+    /// Start of each row in bytes, and the end of the last one.
+    Listed(Vec<usize>),
+}
+
+impl Rows {
+    /// Returns `count` rows of equal length.
+    pub(super) const fn equal(count: usize, row_bytes: usize) -> Self {
+        Self { lengths: Lengths::Equal(row_bytes), used: 0..count }
+    }
+
+    /// Returns rows of these lengths in bytes.
+    pub(super) fn listed(lengths: impl Iterator<Item = usize>) -> Self {
+        let mut starts = vec![0_usize];
+        for length in lengths {
+            starts.push(starts[starts.len() - 1].saturating_add(length));
+        }
+        let used = 0..starts.len() - 1;
+        Self { lengths: Lengths::Listed(starts), used }
+    }
+
+    /// Returns the array of which the member gives or gets only this row.
+    pub(super) fn only(self, row: usize) -> Self {
+        Self { used: row..row + 1, ..self }
+    }
+
+    /// Returns a row, as positions in the array.
+    fn row(&self, row: usize) -> Range<usize> {
+        match &self.lengths {
+            Lengths::Equal(row_bytes) => row.saturating_mul(*row_bytes)..(row + 1).saturating_mul(*row_bytes),
+            Lengths::Listed(starts) => starts[row]..starts[row + 1],
+        }
+    }
+
+    /// Returns the length that the array needs for the rows that are used.
+    fn needed_bytes(&self) -> usize {
+        if self.used.is_empty() { 0 } else { self.row(self.used.end - 1).end }
+    }
+
+    /// Returns the cells of these columns, row by row, as positions in the array. Cells follow each other without a gap in the staging.
+    fn cells(&self, columns: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        self.used.clone().map(|row| {
+            let row = self.row(row);
+            let at = |column: usize| row.start + column.min(row.len());
+            at(columns.start)..at(columns.end)
+        })
+    }
+}
+
 /// Arrays of one call.
 #[derive(Debug)]
 pub(super) struct Data<'a> {
     pub(super) input: Input<'a>,
     pub(super) output: Output<'a>,
-    pub(super) input_rows: usize,
-    pub(super) output_rows: usize,
+    pub(super) input_rows: Rows,
+    pub(super) output_rows: Rows,
+    /// Length of the longest row of all members.
     pub(super) row_bytes: usize,
 }
 
@@ -51,7 +111,8 @@ impl Data<'_> {
     /// Returns empty arrays.
     pub(super) fn none() -> Self {
         let (input, output) = (Input::InPlace, Output::Bytes(&mut []));
-        Self { input, output, input_rows: 0, output_rows: 0, row_bytes: 0 }
+        let none = Rows::equal(0, 0);
+        Self { input, output, input_rows: none.clone(), output_rows: none, row_bytes: 0 }
     }
 
     /// Checks that the arrays have enough bytes for their rows.
@@ -61,8 +122,8 @@ impl Data<'_> {
             Input::Bytes(bytes) => bytes.len(),
             Input::Slice(slice) => slice.range.length as usize,
         };
-        let needs = |rows: usize| rows.saturating_mul(self.row_bytes);
-        if input < needs(self.input_rows) || self.output.len() < needs(self.output_rows) {
+        let output = self.output.len();
+        if input < self.input_rows.needed_bytes() || output < self.output_rows.needed_bytes() {
             return Err(Error::Invalid(Invalid::ArrayTooShort));
         }
         Ok(self)
@@ -70,17 +131,18 @@ impl Data<'_> {
 
     /// Copies these columns of the input to offset `base`.
     pub(super) fn copy_in(&self, region: &Region, base: u64, columns: &Range<usize>) -> Result<(), Error> {
-        for row in 0..self.input_rows {
-            let at = base + (row * columns.len()) as u64;
-            let cells = self.cells(row, columns);
+        let mut at = base;
+        for cells in self.input_rows.cells(columns) {
+            let length = cells.len();
             match (&self.input, &self.output) {
                 (Input::Bytes(bytes), _) => region.write(at, &bytes[cells])?,
                 (Input::InPlace, Output::Bytes(bytes)) => region.write(at, &bytes[cells])?,
                 (Input::Slice(slice), _) | (Input::InPlace, Output::Slice(slice)) => {
                     let from = slice.range.offset + cells.start as u64;
-                    copy(&slice.region, from, region, at, cells.len())?;
+                    copy(&slice.region, from, region, at, length)?;
                 }
             }
+            at += length as u64;
         }
         Ok(())
     }
@@ -92,40 +154,66 @@ impl Data<'_> {
         base: u64,
         columns: &Range<usize>,
     ) -> Result<(), Error> {
-        for row in 0..self.output_rows {
-            let at = base + (row * columns.len()) as u64;
-            let cells = self.cells(row, columns);
+        let mut at = base;
+        for cells in self.output_rows.cells(columns) {
+            let length = cells.len();
             match &mut self.output {
                 Output::Bytes(bytes) => region.read(at, &mut bytes[cells])?,
                 Output::Slice(slice) => {
                     let to = slice.range.offset + cells.start as u64;
-                    copy(region, at, &slice.region, to, cells.len())?;
+                    copy(region, at, &slice.region, to, length)?;
                     // The caller may start a kernel that reads the result as soon as the call has ended.
                     slice.region.settle()?;
                 }
             }
+            at += length as u64;
         }
         Ok(())
-    }
-
-    const fn cells(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
-        let start = row * self.row_bytes;
-        start + columns.start..start + columns.end
     }
 }
 
 impl<'a> Data<'a> {
-    pub(super) fn within<T: Element>(values: &'a mut [T]) -> Self {
+    /// Returns one array for input and output, which is one row. `gives`: it is the input; `gets`: it is the output.
+    pub(super) fn whole<T: Element>(values: &'a mut [T], gives: bool, gets: bool) -> Self {
         let row_bytes = size_of_val(values);
-        let (input, output) = (Input::InPlace, Output::Bytes(bytes_of_mut(values)));
-        Self { input, output, input_rows: 0, output_rows: 0, row_bytes }
+        let rows = |is_used: bool| Rows::equal(usize::from(is_used), row_bytes);
+        Self::within(values, rows(gives), rows(gets), row_bytes)
     }
 
+    /// Returns one array for input and output.
+    pub(super) fn within<T: Element>(
+        values: &'a mut [T],
+        input_rows: Rows,
+        output_rows: Rows,
+        row_bytes: usize,
+    ) -> Self {
+        let (input, output) = (Input::InPlace, Output::Bytes(bytes_of_mut(values)));
+        Self { input, output, input_rows, output_rows, row_bytes }
+    }
+
+    /// Returns the arrays with the rows that the member gives and those that it gets exchanged.
+    pub(super) fn reversed(self) -> Self {
+        Self { input_rows: self.output_rows, output_rows: self.input_rows, ..self }
+    }
+
+    /// Returns two arrays with rows of equal length.
     pub(super) fn between<T: Element>(
         input: &'a [T],
         output: &'a mut [T],
-        input_rows: usize,
-        output_rows: usize,
+        gives: usize,
+        gets: usize,
+        row_bytes: usize,
+    ) -> Self {
+        let (gives, gets) = (Rows::equal(gives, row_bytes), Rows::equal(gets, row_bytes));
+        Self::between_rows(input, output, gives, gets, row_bytes)
+    }
+
+    /// Returns two arrays.
+    pub(super) fn between_rows<T: Element>(
+        input: &'a [T],
+        output: &'a mut [T],
+        input_rows: Rows,
+        output_rows: Rows,
         row_bytes: usize,
     ) -> Self {
         let (input, output) = (Input::Bytes(bytes_of(input)), Output::Bytes(bytes_of_mut(output)));

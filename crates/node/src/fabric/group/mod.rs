@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex};
 
 use rackloom_protocol::{Access, NodeId};
 
+pub use self::collectives::{PersistentCollective, Reducer, Reduction};
 use self::layout::Layout;
 use self::membership::{Membership, RegionName};
 pub use self::options::GroupOptions;

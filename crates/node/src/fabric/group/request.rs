@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rackloom_collectives::execute::Blocks;
-use rackloom_collectives::{Buffer, Collective};
+use rackloom_collectives::execute::{Arithmetic, Blocks};
+use rackloom_collectives::{Buffer, Collective, Schedule};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
 use super::super::error::{Error, Invalid};
 use super::super::pending::Pending;
 use super::super::queue::Queue;
-use super::arithmetic::{Arithmetic, MOVED};
+use super::arithmetic::{MOVED, names};
 use super::data::Data;
 use super::join_check::JoinCheck;
 use super::layout::Set;
 use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
 use super::query::{CallName, RETRY_NS, hash};
 use super::running::{LaneRun, Running};
-use super::schedules::Size;
+use super::schedules::{Prepared, Size};
 use super::shared::Inner;
 use super::wake_timer::WakeTimer;
 use crate::fabric::engine::activity::Activity;
@@ -55,6 +55,10 @@ pub(super) struct Call<'a> {
     data: Data<'a>,
     /// Number of rows of the whole array, of which members get parts.
     whole_rows: usize,
+    /// Number of elements of each part, if the parts differ.
+    parts: Vec<usize>,
+    /// Schedules that were made before the call.
+    prepared: Option<Arc<Prepared>>,
     stage: Stage,
     /// Lane of the call, and its position in the order of that lane, once the call has begun.
     lane: usize,
@@ -104,6 +108,8 @@ impl<'a> Call<'a> {
             arithmetic,
             data,
             whole_rows: 1,
+            parts: Vec::new(),
+            prepared: None,
             stage,
             lane,
             turn,
@@ -119,6 +125,66 @@ impl<'a> Call<'a> {
     /// Sets the number of rows of the whole array.
     pub(super) fn with_rows(self, whole_rows: usize) -> Self {
         Self { whole_rows, ..self }
+    }
+
+    /// Sets the number of elements of each part, for parts of different lengths.
+    pub(super) fn with_parts(self, parts: Vec<usize>) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// Has the call take these schedules.
+    pub(super) fn with_prepared(self, prepared: Arc<Prepared>) -> Self {
+        Self { prepared: Some(prepared), ..self }
+    }
+
+    /// Chooses the length of a piece, and makes the schedules of all pieces.
+    pub(super) fn prepare(&self, group: &Inner) -> Result<Prepared, Error> {
+        let piece = self.piece_bytes(group)?;
+        let mut schedules = Vec::new();
+        let rest = self.data.row_bytes.checked_rem(piece).unwrap_or(0);
+        let whole = self.data.row_bytes - rest;
+        for columns in [0..piece, whole..self.data.row_bytes] {
+            if let Some(size) = self.size(&columns).filter(|_| !columns.is_empty()) {
+                let schedule = group.schedules().find(&size)?;
+                schedules.push((size, schedule));
+            }
+        }
+        Ok(Prepared { piece, schedules })
+    }
+
+    /// Returns the largest number of bytes of each row of which a piece fits into the staging.
+    fn piece_bytes(&self, group: &Inner) -> Result<usize, Error> {
+        if self.data.row_bytes == 0 {
+            return Ok(0);
+        }
+        let element_bytes = self.arithmetic.element_bytes();
+        let size_of = |columns: usize| self.size(&(0..columns * element_bytes));
+        let columns = group.schedules().columns(self.data.row_bytes / element_bytes, size_of)?;
+        Ok(columns * element_bytes)
+    }
+
+    /// Returns the size of the collective of these columns, in bytes. `None` beyond the address space.
+    fn size(&self, columns: &Range<usize>) -> Option<Size> {
+        let element_bytes = self.arithmetic.element_bytes();
+        let (start, end) = (columns.start / element_bytes, columns.end / element_bytes);
+        let parts: Vec<_> = self.parts.iter().map(|part| part.min(&end) - part.min(&start)).collect();
+        let elements = if parts.is_empty() {
+            self.whole_rows.checked_mul(end - start)?
+        } else {
+            parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(*part))?
+        };
+        let (collective, is_ordered) = (self.collective, self.arithmetic.is_ordered());
+        Some(Size { collective, elements, element_bytes, parts, is_ordered })
+    }
+
+    /// Returns the schedule of these columns.
+    fn schedule(&self, group: &Inner, columns: &Range<usize>) -> Result<Arc<Schedule>, Error> {
+        let size = self.size(columns).ok_or(Error::Invalid(Invalid::ArrayTooLarge))?;
+        let prepared = self.prepared.iter().flat_map(|prepared| &prepared.schedules);
+        match prepared.into_iter().find(|(known, _)| *known == size) {
+            Some((_, schedule)) => Ok(Arc::clone(schedule)),
+            None => group.schedules().find(&size),
+        }
     }
 
     const fn has_begun(&self) -> bool {
@@ -226,18 +292,20 @@ impl<'a> Call<'a> {
                 self.next(group, has_met)
             }
             Stage::Meeting(running) => {
-                let blocks = buffers(&mut self.blocks, self.arithmetic);
+                let blocks = buffers(&mut self.blocks, &self.arithmetic);
                 let met = running.advance(core, &group.membership, blocks)?;
                 group.lane(self.lane).must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
-                let blocks = buffers(&mut self.blocks, self.arithmetic);
+                let blocks = buffers(&mut self.blocks, &self.arithmetic);
                 let moved = running.advance(core, &group.membership, blocks)?;
                 let output = running.buffer(&group.membership, Buffer::Output);
                 let (columns, elements) = (columns.clone(), running.schedule.elements);
+                // A member with an empty part may leave before others have begun.
+                let are_filled = self.parts.is_empty() || running.schedule.parts.are_all_filled();
                 group.lane(self.lane).must_meet =
-                    !self.collective.synchronizes(group.membership.members.len(), elements);
+                    !(are_filled && self.collective.synchronizes(group.membership.members.len(), elements));
                 self.done = columns.end;
                 moved
                     .and_then(|()| self.data.copy_out(&group.membership.region, output, &columns))
@@ -266,18 +334,15 @@ impl<'a> Call<'a> {
         if let Some(broken) = group.common().broken {
             return Err(broken.error(false));
         }
-        let element_bytes = self.arithmetic.element.bytes();
-        if self.data.row_bytes > 0 {
-            let row = self.data.row_bytes / element_bytes;
-            let columns = group.schedules().columns(self.collective, self.whole_rows, row, element_bytes)?;
-            self.piece = columns * element_bytes;
-        }
+        self.piece = match &self.prepared {
+            Some(prepared) => prepared.piece,
+            None => self.piece_bytes(group)?,
+        };
         let now = core.member()?.now();
         let mut state = group.lane(self.lane);
-        let Arithmetic { operation, element } = self.arithmetic;
         self.blocks = state.blocks.take();
         if let Some(blocks) = &mut self.blocks {
-            blocks.set(operation, element);
+            blocks.set(&self.arithmetic);
         }
         state.calls = CallName::after(state.calls);
         self.name =
@@ -301,21 +366,17 @@ impl<'a> Call<'a> {
         }
         let mut state = group.lane(self.lane);
         if is_barrier || state.must_meet {
-            let size = Size { collective: Collective::Barrier, elements: 0, element_bytes: 1 };
-            let schedule = group.schedules().find(size)?;
+            let schedule = group.schedules().find(&Size::barrier())?;
             state.barriers = state.barriers.wrapping_add(1);
             let run = LaneRun { layout, set: Set::Barrier, number: state.barriers, kind: self.name.kind };
             return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
-        let element_bytes = self.arithmetic.element.bytes();
-        let elements = self.whole_rows * columns.len() / element_bytes;
-        let size = Size { collective: self.collective, elements, element_bytes };
-        let schedule = group.schedules().find(size)?;
+        let schedule = self.schedule(group, &columns)?;
         state.runs = state.runs.wrapping_add(1);
-        let kind = self.kind(group.membership.terms, elements);
+        let kind = self.kind(group.membership.terms, schedule.elements);
         let run = LaneRun { layout, set: Set::of_run(state.runs), number: state.runs, kind };
-        let running = Running::new(&group.membership, schedule, run, self.arithmetic);
+        let running = Running::new(&group.membership, schedule, run, self.arithmetic.clone());
         let membership = running.buffer(&group.membership, Buffer::Input);
         self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
@@ -323,11 +384,13 @@ impl<'a> Call<'a> {
 
     /// Returns a hash of the group's options and the call, which must be equal on all members.
     fn kind(&self, terms: u32, length: usize) -> u32 {
-        let Arithmetic { operation, element } = self.arithmetic;
         let root = self.collective.root().map_or(0, |root| root as u64 + 1);
-        let names = [self.collective.name(), operation.name(), element.name()];
-        let bytes = names.into_iter().flat_map(str::bytes);
-        hash(terms, bytes.chain(root.to_le_bytes()).chain((length as u64).to_le_bytes()))
+        let [operation, element] = names(&self.arithmetic);
+        let bytes = [self.collective.name(), operation, element].into_iter().flat_map(str::bytes);
+        let element_bytes = self.arithmetic.element_bytes();
+        let numbers = [root, length as u64, element_bytes as u64].into_iter();
+        let parts = self.parts.iter().map(|part| *part as u64);
+        hash(terms, bytes.chain(numbers.chain(parts).flat_map(u64::to_le_bytes)))
     }
 
     fn running(&mut self) -> Option<&mut Running> {
@@ -362,9 +425,8 @@ impl<'a> Call<'a> {
 }
 
 /// Returns the buffers of a call, made at the first use by a call of the lane.
-fn buffers(kept: &mut Option<Box<Blocks>>, arithmetic: Arithmetic) -> &mut Blocks {
-    let Arithmetic { operation, element } = arithmetic;
-    kept.get_or_insert_with(|| Box::new(Blocks::new(operation, element)))
+fn buffers<'b>(kept: &'b mut Option<Box<Blocks>>, arithmetic: &Arithmetic) -> &'b mut Blocks {
+    kept.get_or_insert_with(|| Box::new(Blocks::of(arithmetic)))
 }
 
 impl<'a> GroupRequest<'a> {

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use rackloom_collectives::execute::{Blocks, Run, RunState, Surroundings};
+use rackloom_collectives::execute::{Arithmetic, Blocks, Run, RunState, Surroundings};
 use rackloom_collectives::{
     Buffer, ElementType, ReduceError, ReduceOperation, Schedule, Span, Transfer, TransferId,
 };
 use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
 use super::super::error::{Error, Invalid};
-use super::arithmetic::{Arithmetic, arithmetic, number};
+use super::arithmetic::{arithmetic, number};
 use super::layout::{Layout, Set};
 use super::membership::Membership;
 use crate::fabric::engine::core::Core;
@@ -149,7 +149,7 @@ impl Running {
 
     /// Returns the location of a span at a member.
     fn local(&self, membership: &Membership, rank: usize, span: Span) -> LocalRange {
-        let element_bytes = self.arithmetic.element.bytes();
+        let element_bytes = self.arithmetic.element_bytes();
         let bytes = span.bytes(element_bytes);
         let program = &self.schedule.programs[rank];
         let buffer = self.layout.buffer(self.set, span.buffer, program, element_bytes);
@@ -217,8 +217,11 @@ impl Running {
 pub(super) struct Fault(pub(super) Error);
 
 impl From<ReduceError> for Fault {
-    fn from(_: ReduceError) -> Self {
-        Self(Error::Invalid(Invalid::PartialElement))
+    fn from(error: ReduceError) -> Self {
+        Self(Error::Invalid(match error {
+            ReduceError::Panicked => Invalid::ReductionPanicked,
+            _ => Invalid::PartialElement,
+        }))
     }
 }
 

@@ -39,11 +39,31 @@ pub(super) struct Schedules {
 }
 
 /// Parameters of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) collective: Collective,
     pub(super) elements: usize,
     pub(super) element_bytes: usize,
+    /// Number of elements of each part; empty when the parts are equal.
+    pub(super) parts: Vec<usize>,
+    /// The operands are reduced in ascending order of rank.
+    pub(super) is_ordered: bool,
+}
+
+impl Size {
+    /// Returns the size of a barrier.
+    pub(super) const fn barrier() -> Self {
+        let collective = Collective::Barrier;
+        Self { collective, elements: 0, element_bytes: 1, parts: Vec::new(), is_ordered: false }
+    }
+}
+
+/// Schedules that a call takes without a search.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// Number of bytes of each row of one piece at most.
+    pub(super) piece: usize,
+    pub(super) schedules: Vec<(Size, Arc<Schedule>)>,
 }
 
 impl Schedules {
@@ -61,19 +81,17 @@ impl Schedules {
         Self { members, algorithm, topology, servers, layout, kept: Vec::new() }
     }
 
-    /// Returns the largest number of columns, at most `row`, whose schedule fits. The whole array has `whole_rows` rows.
+    /// Returns the largest number of columns, at most `row`, whose schedule fits. `size_of` returns the size of that many columns, or `None` beyond
+    /// the address space.
     pub(super) fn columns(
         &mut self,
-        collective: Collective,
-        whole_rows: usize,
         row: usize,
-        element_bytes: usize,
+        size_of: impl Fn(usize) -> Option<Size>,
     ) -> Result<usize, Error> {
         let mut columns = row;
         while columns > 0 {
-            let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid(Invalid::ArrayTooLarge))?;
-            let schedule = self.find(Size { collective, elements, element_bytes })?;
-            if self.layout.takes(&schedule, element_bytes) {
+            let size = size_of(columns).ok_or(Error::Invalid(Invalid::ArrayTooLarge))?;
+            if self.layout.takes(&*self.find(&size)?, size.element_bytes) {
                 return Ok(columns);
             }
             columns = if columns == 1 { 0 } else { columns.div_ceil(2) };
@@ -82,25 +100,30 @@ impl Schedules {
     }
 
     /// Returns the schedule for this size.
-    pub(super) fn find(&mut self, size: Size) -> Result<Arc<Schedule>, Error> {
-        if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| *known == size) {
+    pub(super) fn find(&mut self, size: &Size) -> Result<Arc<Schedule>, Error> {
+        if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| known == size) {
             return Ok(Arc::clone(schedule));
         }
-        let Size { collective, elements, element_bytes } = size;
-        let request =
-            Request { collective, ranks: self.members, elements, servers: &self.servers, parts: &[] };
+        let &Size { collective, elements, element_bytes, ref parts, is_ordered } = size;
+        let request = Request { collective, ranks: self.members, elements, servers: &self.servers, parts };
         let refused = |_| Error::Invalid(Invalid::NoSchedule);
-        let named = self.algorithm.filter(|algorithm| algorithm.does(collective));
-        let algorithm = match named {
+        let fits = |algorithm: &Algorithm| {
+            algorithm.does(collective) && (!is_ordered || algorithm.keeps_rank_order(collective))
+        };
+        let algorithm = match self.algorithm.filter(fits) {
             Some(algorithm) => algorithm,
             None if collective == Collective::Barrier => Algorithm::Dissemination,
-            None => choose::choose(&request, element_bytes, &self.fabric()).map_err(refused)?.algorithm,
+            None => {
+                let choice = choose::choose(&request, element_bytes, &self.fabric()).map_err(refused)?;
+                let mut fastest_first = choice.estimates.iter().map(|estimate| estimate.algorithm);
+                fastest_first.find(fits).ok_or(Error::Invalid(Invalid::NoSchedule))?
+            }
         };
         let schedule = Arc::new(build(&request, algorithm).map_err(refused)?);
         if self.kept.len() >= KEPT_MAX {
             self.kept.remove(0);
         }
-        self.kept.push((size, Arc::clone(&schedule)));
+        self.kept.push((size.clone(), Arc::clone(&schedule)));
         Ok(schedule)
     }
 

@@ -1,14 +1,16 @@
 //! Collectives of arrays of the caller, with parts of equal length.
 
-use rackloom_collectives::{Collective, ReduceOperation};
+use rackloom_collectives::Collective;
+use rackloom_collectives::execute::Arithmetic;
 use rackloom_protocol::NodeId;
 
+use super::reduction::Reducer;
 use crate::fabric::error::{Error, Invalid};
 use crate::fabric::group::Group;
-use crate::fabric::group::arithmetic::{Arithmetic, MOVED, reduced};
+use crate::fabric::group::arithmetic::MOVED;
 use crate::fabric::group::data::Data;
 use crate::fabric::group::request::{Call, GroupRequest};
-use crate::fabric::memory::element::{Element, Number};
+use crate::fabric::memory::element::Element;
 
 impl Group {
     /// Completes when every member has called it as often as this one.
@@ -23,29 +25,28 @@ impl Group {
     ///
     /// # Errors
     /// Those of [`GroupRequest::wait`].
-    pub fn all_reduce<'a, T: Number>(
+    pub fn all_reduce<'a, T: Element>(
         &self,
         values: &'a mut [T],
-        operation: ReduceOperation,
+        reducer: impl Reducer<T>,
     ) -> GroupRequest<'a> {
-        let data = Data { input_rows: 1, output_rows: 1, ..Data::within(values) };
-        self.request(data.check().map(|data| Call::new(Collective::AllReduce, reduced::<T>(operation), data)))
+        let data = Data::whole(values, true, true);
+        self.whole(Collective::AllReduce, reducer.arithmetic(), data)
     }
 
     /// Replaces `values` at the root by the element-wise reduction of all members' `values`. Other members' `values` stay unchanged.
     ///
     /// # Errors
     /// Those of [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
-    pub fn reduce<'a, T: Number>(
+    pub fn reduce<'a, T: Element>(
         &self,
         values: &'a mut [T],
-        operation: ReduceOperation,
+        reducer: impl Reducer<T>,
         root: NodeId,
     ) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let output_rows = usize::from(root == self.rank());
-            let data = Data { input_rows: 1, output_rows, ..Data::within(values) };
-            Ok(Call::new(Collective::Reduce { root }, reduced::<T>(operation), data.check()?))
+            let data = Data::whole(values, true, root == self.rank());
+            Ok(Call::new(Collective::Reduce { root }, reducer.arithmetic(), data.check()?))
         }))
     }
 
@@ -55,10 +56,31 @@ impl Group {
     /// Those of [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn broadcast<'a, T: Element>(&self, values: &'a mut [T], root: NodeId) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let input_rows = usize::from(root == self.rank());
-            let data = Data { input_rows, output_rows: 1, ..Data::within(values) };
+            let data = Data::whole(values, root == self.rank(), true);
             Ok(Call::new(Collective::Broadcast { root }, MOVED, data.check()?))
         }))
+    }
+
+    /// Replaces `values` by the element-wise reduction of the `values` of the members up to this one, in rank order: an inclusive scan.
+    ///
+    /// # Errors
+    /// Those of [`GroupRequest::wait`].
+    pub fn scan<'a, T: Element>(&self, values: &'a mut [T], reducer: impl Reducer<T>) -> GroupRequest<'a> {
+        self.whole(Collective::Scan, reducer.arithmetic(), Data::whole(values, true, true))
+    }
+
+    /// Replaces `values` by the element-wise reduction of the `values` of the members before this one, in rank order. At rank 0 `values` stay
+    /// unchanged.
+    ///
+    /// # Errors
+    /// Those of [`GroupRequest::wait`].
+    pub fn exclusive_scan<'a, T: Element>(
+        &self,
+        values: &'a mut [T],
+        reducer: impl Reducer<T>,
+    ) -> GroupRequest<'a> {
+        let data = Data::whole(values, true, self.rank() > 0);
+        self.whole(Collective::ExclusiveScan, reducer.arithmetic(), data)
     }
 
     /// Fills `output` with the inputs of all members in rank order. Each input has the length of `output` divided by the number of members.
@@ -75,15 +97,15 @@ impl Group {
     ///
     /// # Errors
     /// Those of [`GroupRequest::wait`].
-    pub fn reduce_scatter<'a, T: Number>(
+    pub fn reduce_scatter<'a, T: Element>(
         &self,
         input: &'a [T],
         output: &'a mut [T],
-        operation: ReduceOperation,
+        reducer: impl Reducer<T>,
     ) -> GroupRequest<'a> {
         let (members, row_bytes) = (self.members().len(), size_of_val(output));
         let data = Data::between(input, output, members, 1, row_bytes);
-        self.parts(Collective::ReduceScatter, reduced::<T>(operation), data)
+        self.parts(Collective::ReduceScatter, reducer.arithmetic(), data)
     }
 
     /// Fills part *p* of `output` with this member's part of the input of member *p*. Input and output have one part per member, in
@@ -131,6 +153,11 @@ impl Group {
             let data = Data::between(input, output, input_rows, 1, row_bytes);
             Ok(self.call(Collective::Scatter { root }, MOVED, data.check()?))
         }))
+    }
+
+    /// Returns a request for a collective in which every member has the whole array.
+    fn whole<'a>(&self, collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> GroupRequest<'a> {
+        self.request(data.check().map(|data| Call::new(collective, arithmetic, data)))
     }
 
     /// Returns a request for a collective in which every member has a part.
