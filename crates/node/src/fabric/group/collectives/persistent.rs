@@ -31,7 +31,6 @@ impl PersistentCollective {
     ///
     /// # Errors
     /// Those of [`GroupRequest::wait`].
-    #[must_use]
     pub fn request(&self) -> GroupRequest<'static> {
         let call = self.arguments.call().map(|call| call.with_prepared(Arc::clone(&self.prepared)));
         GroupRequest::new(&self.group, call)
