@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 # The command that the README tells a newcomer to type. The check below keeps the two the same.
 test_command='cargo test --workspace'
 
-step() { printf '\n==> %s\n' "$*"; }
+# Prints the next step, and the minutes and seconds since the beginning.
+step() { printf '\n==> %s (after %d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
@@ -133,6 +134,9 @@ scripts/book.sh
 step "$test_command"
 readme_names_the_test_command
 run_tests
+
+step 'scripts/memcheck.sh'
+scripts/memcheck.sh
 
 # The bugs are in no build but this one, of the simulator and what is below it.
 step 'cargo test --package rackloom-simulator --features planted-bugs'

@@ -18,26 +18,38 @@ if ! command -v valgrind >/dev/null; then
     }
 fi
 
-# Each line: package, then filters of the library's unit tests. No filter runs all of them.
+# Each line: package, its folder, then filters of the library's unit tests. No filter runs all of them.
 suites() {
     cat <<'LIST'
-rackloom-capture
-rackloom-plan trace:: quantity::
-rackloom-jobs arrays::
-rackloom wires::ring_tests::a_ wires::doorbell wires::shared_memory seal::window::
+rackloom-capture capture
+rackloom-plan plan trace:: quantity::
+rackloom-jobs jobs arrays::
+rackloom node wires::ring_tests::a_ wires::doorbell wires::kinds::shared_memory seal::window::
 LIST
 }
 
+# One build with the features that the tests of the workspace have, so that nothing is built again behind them.
+built=$(cargo test --locked --workspace --lib --no-run --message-format=json 2>/dev/null </dev/null)
+
+program_of() { # PACKAGE FOLDER
+    grep -E '"manifest_path":"[^"]*/crates/[^"]*".*"profile":\{[^}]*"test":true' <<<"$built" |
+        grep -E "\"package_id\":\"[^\"]*(/$2#|#$1@)" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
 status=0
-while read -r package filters; do
+while read -r package folder filters; do
     [ $# -eq 0 ] || [[ " $* " == *" $package "* ]] || continue
     echo "==> memcheck $package $filters"
-    program=$(cargo test --locked --package "$package" --lib --no-run --message-format=json 2>/dev/null </dev/null |
-        grep '"profile":{[^}]*"test":true' | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    program=$(program_of "$package" "$folder")
     [ -n "$program" ] || { echo "the suite of $package cannot be built" >&2; exit 1; }
+    # A filter that finds no test is a mistake of the list above.
+    for filter in $filters; do
+        found=$("$program" --list "$filter" </dev/null | grep -c ': test$' || true)
+        [ "$found" -gt 0 ] || { echo "$package has no test $filter" >&2; exit 1; }
+    done
     # Properties run a few cases: each of them takes as long as thirty.
     # shellcheck disable=SC2086
-    (cd "$(dirname "$(cargo locate-project --message-format plain)")" && PROPTEST_CASES=4 RUST_BACKTRACE=0 \
+    (cd "crates/$folder" && PROPTEST_CASES=4 RUST_BACKTRACE=0 \
         timeout 240 valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
         --num-callers=20 "$program" --test-threads=1 $filters </dev/null) || { echo "memcheck of $package: status $?" >&2; status=1; }
 done < <(suites)
