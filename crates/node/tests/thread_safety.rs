@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rackloom::availability::Shortage;
 use rackloom::fabric::{
-    Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest,
-    Invalid, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending, PersistentCollective,
-    Queue, Received, Reduction, Region, RegionOptions, Request, Slice, Store,
+    Batch, CommandQueue, Completion, CompositeRequest, Driver, Ended, Error, Fabric, Group, GroupOptions,
+    GroupRequest, Invalid, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending,
+    PersistentCollective, Queue, Received, Reduction, Region, RegionOptions, Request, Slice, Store, Strided,
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
@@ -51,7 +51,7 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
-    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Reduction<u8>, Invalid, Node, NodeCounters, Queue, Received,
+    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, CompositeRequest, Strided, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Reduction<u8>, Invalid, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,

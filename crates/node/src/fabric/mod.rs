@@ -52,6 +52,7 @@
 
 mod batch;
 mod completion;
+mod composite;
 mod counters;
 mod driver;
 mod engine;
@@ -76,6 +77,7 @@ mod switches;
 pub use crate::memory::DeviceChoice;
 pub use batch::Batch;
 pub use completion::{Completion, Ended};
+pub use composite::{CompositeRequest, Strided};
 pub use counters::NodeCounters;
 pub use driver::Driver;
 pub use engine::order::Store;

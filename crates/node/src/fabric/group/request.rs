@@ -36,7 +36,7 @@ use crate::fabric::engine::table::{Entry, Sink};
 /// Collective that has not begun. `'a` is the lifetime of the caller's arrays, whose content is undefined after an error.
 ///
 /// `Send` and `Sync`. As a future it works on any executor. Dropping a request that has begun breaks the group and notifies the other
-/// members. There is no other way to cancel it.
+/// members. So does [`Pending::cancel`] of one that was started.
 #[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct GroupRequest<'a> {
