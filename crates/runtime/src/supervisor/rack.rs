@@ -270,8 +270,9 @@ impl Rack {
     /// Handles a request to take a standing rack down. `healing_ns`: time for its members to come to rest
     /// before, once all faults are ended; `None` if that is not required.
     pub(crate) fn request_down(&mut self, healing_ns: Option<u64>) -> Vec<Step> {
-        // During a job no member is at rest.
-        if let Some(left_ns) = healing_ns.filter(|_| self.is_running() && self.is_finished()) {
+        // During a job no member is at rest. Without a live member there is no answer to wait for.
+        let can_rest = self.is_running() && self.is_finished() && self.live().next().is_some();
+        if let Some(left_ns) = healing_ns.filter(|_| can_rest) {
             self.phase = Phase::Healing { left_ns };
             return self.request_rest();
         }

@@ -260,6 +260,14 @@ fn a_rack_comes_to_rest_before_it_is_taken_down() {
 }
 
 #[test]
+fn a_rack_without_a_live_member_is_taken_down_at_once() {
+    let mut rack = standing();
+    (0..3).for_each(|member| drop(rack.ended(member, "exited".into())));
+    let steps = rack.request_down(Some(4 * TICK_NS));
+    assert!(!rack.is_healing() && steps.contains(&Step::RequestReports), "{steps:?}");
+}
+
+#[test]
 fn a_rack_that_is_taken_down_during_a_job_ends_at_once() {
     let mut rack = running();
     rack.stay(&[]);
