@@ -4,7 +4,7 @@
 //! carrier: when a process ends for any reason, the kernel closes its socket, and the neighbour reads end-of-file. Nothing has a name in the file
 //! system, so nothing is left behind.
 //!
-//! Each socket must therefore be open in one process only. Descriptors are closed on exec unless [`super::keep_across_exec`] is called, and the
+//! Each socket must therefore be open in one process only. Descriptors are closed on exec unless [`crate::wires::keep_across_exec`] is called, and the
 //! supervisor drops its ends once the processes run.
 //!
 //! This wire trusts its neighbours not to write into frames that the core is reading. Both are processes of one rack, started by one user. It does
