@@ -18,21 +18,18 @@ pub const COMPILER_VARIABLE: &str = "RACKLOOM_NVRTC";
 /// Environment variable with a directory of precompiled PTX.
 pub const PTX_VARIABLE: &str = "RACKLOOM_PTX";
 /// Header for kernels that use other nodes' memory: see `docs/gpu.md`.
-pub const DEVICE_HEADER: &str = include_str!("../../../kernels/rackloom.cuh");
+pub const DEVICE_HEADER: &str = include_str!("../kernels/rackloom.cuh");
 /// Kernels that use the header, for tests and measurements. They are loaded on demand.
 pub const INITIATED: Source = Source {
     name: "initiated",
-    text: concat!(
-        include_str!("../../../kernels/rackloom.cuh"),
-        include_str!("../../../kernels/initiated.cu")
-    ),
+    text: concat!(include_str!("../kernels/rackloom.cuh"), include_str!("../kernels/initiated.cu")),
 };
 /// Embedded sources.
 pub const SOURCES: [Source; 4] = [
-    Source { name: "move", text: include_str!("../../../kernels/move.cu") },
-    Source { name: "atomics", text: include_str!("../../../kernels/atomics.cu") },
-    Source { name: "reduce", text: include_str!("../../../kernels/reduce.cu") },
-    Source { name: "matmul", text: include_str!("../../../kernels/matmul.cu") },
+    Source { name: "move", text: include_str!("../kernels/move.cu") },
+    Source { name: "atomics", text: include_str!("../kernels/atomics.cu") },
+    Source { name: "reduce", text: include_str!("../kernels/reduce.cu") },
+    Source { name: "matmul", text: include_str!("../kernels/matmul.cu") },
 ];
 
 const NAMES: [&str; 5] = [

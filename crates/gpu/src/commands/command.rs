@@ -37,7 +37,7 @@ pub const SIGNAL: u32 = 2;
 /// Flag: the signal is added to its word instead of replacing it.
 pub const SIGNAL_ADDS: u32 = 4;
 
-/// Command in the layout of its slot. `kernels/rackloom.cuh` has the same structure.
+/// Command in the layout of its slot. `crates/gpu/kernels/rackloom.cuh` has the same structure.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

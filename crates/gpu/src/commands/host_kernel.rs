@@ -1,4 +1,4 @@
-//! Threads of the host in the role of kernels: the functions of `kernels/rackloom.cuh`, in Rust.
+//! Threads of the host in the role of kernels: the functions of `crates/gpu/kernels/rackloom.cuh`, in Rust.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

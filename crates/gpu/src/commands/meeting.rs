@@ -1,4 +1,4 @@
-//! Waits for words, and the barrier of two levels, by threads of the host: the functions of `kernels/rackloom.cuh`, in Rust.
+//! Waits for words, and the barrier of two levels, by threads of the host: the functions of `crates/gpu/kernels/rackloom.cuh`, in Rust.
 //!
 //! Each thread stands for a block. The caller reads words of the device, because a host cannot read them directly.
 

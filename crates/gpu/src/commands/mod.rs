@@ -16,7 +16,7 @@
 //! end them in any order.
 //!
 //! Nothing in here needs a GPU: every word of the ring is an atomic of 8 bytes, and [`HostKernel`] does in Rust what
-//! `kernels/rackloom.cuh` does on a device. This module does not interpret commands, and does not know who owns which memory.
+//! `crates/gpu/kernels/rackloom.cuh` does on a device. This module does not interpret commands, and does not know who owns which memory.
 //!
 //! Reading order: `command` (requests and results) · `words` (layout) · `ring` (the host) · `host_kernel` (the kernels) ·
 //! `meeting` (their waits and barriers).

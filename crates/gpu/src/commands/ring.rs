@@ -24,7 +24,7 @@ pub struct CommandRing {
     head: Address,
 }
 
-/// Argument of kernels, by value. `kernels/rackloom.cuh` has the same structure.
+/// Argument of kernels, by value. `crates/gpu/kernels/rackloom.cuh` has the same structure.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

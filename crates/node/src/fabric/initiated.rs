@@ -26,7 +26,7 @@ use crate::fabric::engine::order::NAMELESS;
 use crate::fabric::engine::table::{Entry, Sink};
 use crate::fabric::memory::device_memory::DeviceMemory;
 
-/// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
+/// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `crates/gpu/kernels/rackloom.cuh`
 /// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which documents the guarantees.
 ///
 /// `Send` and `Sync`. Dropping it closes the ring: every waiting kernel gets a closed status. The memory of the ring is kept until the node
