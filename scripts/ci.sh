@@ -131,6 +131,9 @@ RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
 step 'scripts/book.sh'
 scripts/book.sh
 
+step 'scripts/package.sh'
+scripts/package.sh
+
 step "$test_command"
 readme_names_the_test_command
 run_tests
