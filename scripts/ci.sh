@@ -131,6 +131,9 @@ RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
 step 'scripts/book.sh'
 scripts/book.sh
 
+step 'scripts/public_api.py check'
+scripts/public_api.py check
+
 step 'scripts/package.sh'
 scripts/package.sh
 
