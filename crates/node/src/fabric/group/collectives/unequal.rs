@@ -25,11 +25,9 @@ impl Group {
         output: &'a mut [T],
         counts: &[usize],
     ) -> GroupRequest<'a> {
-        self.request(self.one_for_each(counts).and_then(|()| {
-            let (own, all) = (rows::<T>(&counts[self.rank()..=self.rank()]), rows::<T>(counts));
-            let data = Data::between_rows(input, output, own, all, longest::<T>(counts));
-            unequal::<T>(Collective::AllGather, MOVED, data, counts)
-        }))
+        self.unequal_parts::<T>(Ok(Collective::AllGather), MOVED, counts, |own, all, longest| {
+            Data::between_rows(input, output, own, all, longest)
+        })
     }
 
     /// Fills `output` with this member's part of the element-wise reduction of all inputs. An input has a part of `counts[r]` elements for each
@@ -44,11 +42,10 @@ impl Group {
         counts: &[usize],
         reducer: impl Reducer<T>,
     ) -> GroupRequest<'a> {
-        self.request(self.one_for_each(counts).and_then(|()| {
-            let (own, all) = (rows::<T>(&counts[self.rank()..=self.rank()]), rows::<T>(counts));
-            let data = Data::between_rows(input, output, all, own, longest::<T>(counts));
-            unequal::<T>(Collective::ReduceScatter, reducer.arithmetic(), data, counts)
-        }))
+        let arithmetic = reducer.arithmetic();
+        self.unequal_parts::<T>(Ok(Collective::ReduceScatter), arithmetic, counts, |own, all, longest| {
+            Data::between_rows(input, output, all, own, longest)
+        })
     }
 
     /// Fills `output` at the root with the inputs of all members in rank order. The input of rank *r* has `counts[r]` elements. At other members
@@ -63,12 +60,10 @@ impl Group {
         counts: &[usize],
         root: NodeId,
     ) -> GroupRequest<'a> {
-        self.request(self.one_for_each(counts).and_then(|()| {
-            let root = self.root(root)?;
-            let (own, all) = (rows::<T>(&counts[self.rank()..=self.rank()]), self.at_root::<T>(counts, root));
-            let data = Data::between_rows(input, output, own, all, longest::<T>(counts));
-            unequal::<T>(Collective::Gather { root }, MOVED, data, counts)
-        }))
+        let collective = self.root(root).map(|root| Collective::Gather { root });
+        self.unequal_parts::<T>(collective, MOVED, counts, |own, all, longest| {
+            Data::between_rows(input, output, own, all, longest)
+        })
     }
 
     /// Fills `output` with this member's part of the root's `input`, which has a part of `counts[r]` elements for each rank *r*, in rank order. At
@@ -83,12 +78,10 @@ impl Group {
         counts: &[usize],
         root: NodeId,
     ) -> GroupRequest<'a> {
-        self.request(self.one_for_each(counts).and_then(|()| {
-            let root = self.root(root)?;
-            let (own, all) = (rows::<T>(&counts[self.rank()..=self.rank()]), self.at_root::<T>(counts, root));
-            let data = Data::between_rows(input, output, all, own, longest::<T>(counts));
-            unequal::<T>(Collective::Scatter { root }, MOVED, data, counts)
-        }))
+        let collective = self.root(root).map(|root| Collective::Scatter { root });
+        self.unequal_parts::<T>(collective, MOVED, counts, |own, all, longest| {
+            Data::between_rows(input, output, all, own, longest)
+        })
     }
 
     /// Fills `output` with this member's parts of all inputs, in the order of their senders. `counts` has a row for each sender, in rank order:
@@ -114,13 +107,25 @@ impl Group {
         self.request(unequal::<T>(Collective::AllToAll, MOVED, data, counts))
     }
 
-    fn one_for_each(&self, counts: &[usize]) -> Result<(), Error> {
-        if counts.len() == self.members().len() { Ok(()) } else { Err(Error::Invalid(Invalid::PartCount)) }
-    }
-
-    /// Returns the rows of the root's array; none at other members.
-    fn at_root<T>(&self, counts: &[usize], root: usize) -> Rows {
-        if root == self.rank() { rows::<T>(counts) } else { Rows::equal(0, 0) }
+    /// Returns a request for a collective with one part for each member. `data` makes the arrays of the member's own row, of all rows, which only
+    /// the root has if there is one, and of the length of the longest row.
+    fn unequal_parts<'a, T: Element>(
+        &self,
+        collective: Result<Collective, Error>,
+        arithmetic: Arithmetic,
+        counts: &[usize],
+        data: impl FnOnce(Rows, Rows, usize) -> Data<'a>,
+    ) -> GroupRequest<'a> {
+        let rank = self.rank();
+        self.request(collective.and_then(|collective| {
+            if counts.len() != self.members().len() {
+                return Err(Error::Invalid(Invalid::PartCount));
+            }
+            let has_all = collective.root().is_none_or(|root| root == rank);
+            let all = if has_all { rows::<T>(counts) } else { Rows::equal(0, 0) };
+            let own = rows::<T>(&counts[rank..=rank]);
+            unequal::<T>(collective, arithmetic, data(own, all, longest::<T>(counts)), counts)
+        }))
     }
 }
 
