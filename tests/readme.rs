@@ -202,10 +202,13 @@ fn the_output_in_the_readme_is_that_of_a_run() {
 
 #[test]
 fn every_command_shown_succeeds() {
-    let commands = commands(&readme());
+    let page = readme();
+    let commands = commands(&page);
     assert!(commands.len() >= 4, "only {} commands were found", commands.len());
+    // Commands write below the current folder, so that two users of one machine share no files.
+    let folder = Folder::of(&page);
     for arguments in &commands[1..] {
-        let ended = rackloom(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).finish();
+        let ended = folder.run(arguments);
         assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
     }
 }

@@ -114,8 +114,11 @@ pub(crate) fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
 }
 
 fn cannot_capture(error: io::Error) -> Failure {
-    Failure::could_not_start("cannot write the captures", error)
-        .hint("each link needs a file; `ulimit -n` shows the limit of open files")
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => "choose a directory of your own",
+        _ => "each link needs a file; `ulimit -n` shows the limit of open files",
+    };
+    Failure::could_not_start("cannot write the captures", error).hint(hint)
 }
 
 /// Runs the simulation to its end, and updates the progress bar now and then.
