@@ -5,6 +5,8 @@
 //! schedule. A trial run contains all of that. The trials cover the job's own sizes, one in each factor of eight and
 //! the largest, as far as a run moves no more than [`TRIAL_BYTES_MAX`] and is expected to take no longer than
 //! [`TRIAL_NS_MAX`]. Runs that move more than [`SHORT_BYTES_MAX`] are repeated less often. Times of other sizes follow from [`Curve`].
+//! If a size is left out, the largest size that is short is tried in its place: its time contains the rate of the rack,
+//! which the time of a small size does not.
 //!
 //! Between two trial runs each rank overwrites its output and checks the result, as between the runs of the job. Both
 //! change what the caches hold and when a rank begins, and so the time of a run. Runs that move more than
@@ -126,6 +128,19 @@ struct Trial {
     is_checked: bool,
     /// `false` for runs that only touch the buffers of links for the first time.
     is_counted: bool,
+}
+
+impl Trial {
+    /// Returns the trial of an algorithm among `ranks` ranks, which together move at most `bytes` bytes in a run.
+    const fn new(algorithm: Algorithm, elements: usize, bytes: usize, ranks: usize) -> Self {
+        let runs = match (ranks <= FEW_RANKS, bytes) {
+            (false, _) => CROWDED_RUNS,
+            (true, ..=TINY_BYTES_MAX) => TINY_RUNS,
+            (true, ..=SHORT_BYTES_MAX) => SHORT_RUNS,
+            (true, _) => LONG_RUNS,
+        };
+        Self { algorithm, elements, runs, is_checked: bytes <= CACHED_BYTES_MAX, is_counted: true }
+    }
 }
 
 /// The trials of one rank, from the first run to the agreed times.
@@ -319,19 +334,20 @@ fn trials_of(
         let schedule = schedule(settings, ranks, algorithm, elements)?;
         let expected_ns = named.map_or(0.0, |one| one.time_ns);
         let bytes = bytes_moved(settings, &schedule);
-        let is_short = bytes <= SHORT_BYTES_MAX;
-        let is_small_enough = is_short || (bytes <= TRIAL_BYTES_MAX && expected_ns <= TRIAL_NS_MAX);
-        if schedule.transfers.len() > TRANSFERS_MAX || !(is_small_enough || trials.is_empty()) {
+        let is_small_enough =
+            bytes <= SHORT_BYTES_MAX || (bytes <= TRIAL_BYTES_MAX && expected_ns <= TRIAL_NS_MAX);
+        if schedule.transfers.len() > TRANSFERS_MAX {
             break;
         }
-        let runs = match (ranks <= FEW_RANKS, is_short) {
-            (false, _) => CROWDED_RUNS,
-            (true, true) if bytes <= TINY_BYTES_MAX => TINY_RUNS,
-            (true, true) => SHORT_RUNS,
-            (true, false) => LONG_RUNS,
-        };
-        let trial =
-            Trial { algorithm, elements, runs, is_checked: bytes <= CACHED_BYTES_MAX, is_counted: true };
+        if !(is_small_enough || trials.is_empty()) {
+            let short = elements / bytes.div_ceil(SHORT_BYTES_MAX);
+            let largest = last_skipped.or_else(|| trials.last().copied());
+            if largest.is_some_and(|largest| largest.elements < short) {
+                last_skipped = Some(Trial::new(algorithm, short, SHORT_BYTES_MAX, ranks));
+            }
+            break;
+        }
+        let trial = Trial::new(algorithm, elements, bytes, ranks);
         let is_due = trials.last().is_none_or(|last| elements >= last.elements.saturating_mul(SPACING));
         last_skipped = if is_due { None } else { Some(trial) };
         trials.extend(is_due.then_some(trial));
@@ -401,7 +417,13 @@ mod tests {
         assert_eq!(trials(&[small, large], 2, &fast), [(small, SHORT_RUNS), (large, LONG_RUNS)]);
         assert_eq!(trials(&[2, small], 2, &fast), [(2, TINY_RUNS), (small, SHORT_RUNS)]);
         let slow = Fabric { link_ns_per_byte: 2.0, ..FABRIC };
-        assert_eq!(trials(&[small, large], 2, &slow), [(small, SHORT_RUNS)], "537 ms on the link alone");
+        let short = SHORT_BYTES_MAX / 8;
+        assert_eq!(
+            trials(&[small, large], 2, &slow),
+            [(small, SHORT_RUNS), (short, SHORT_RUNS)],
+            "537 ms on the link alone"
+        );
+        assert_eq!(trials(&[short, large], 2, &slow), [(short, SHORT_RUNS)], "no larger size is short");
         assert_eq!(trials(&[small], FEW_RANKS + 1, &fast), [(small, CROWDED_RUNS)]);
     }
 
