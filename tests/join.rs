@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rackloom::fabric::{Condition, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress};
+use rackloom::fabric::{
+    Condition, DeviceChoice, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress,
+};
 use serde_json::Value;
+use support::wires::has_gpu;
 use support::{rackloom, scratch, topology, within};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,12 +87,26 @@ impl Drop for Rack {
 
 /// Returns a process that takes a seat and waits.
 fn seat_holder(rack: &Rack, seat: &str) -> Child {
+    start_holder(rack, seat, "")
+}
+
+/// Returns a process that takes a seat, with a region on a device as well if one is named, and waits.
+fn start_holder(rack: &Rack, seat: &str, device: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "body_of_a_process_that_holds_a_seat", "--nocapture"])
-        .env(HOLD_SEAT, format!("{}={seat}", rack.directory()))
+        .env(HOLD_SEAT, format!("{}={seat}={device}", rack.directory()))
         .stdout(Stdio::null())
         .spawn()
         .expect("this test starts once more")
+}
+
+/// Returns the device that rack files name `fake:N` or `cuda:N`.
+fn device_of(name: &str) -> DeviceChoice {
+    match name.split_once(':').map(|(kind, number)| (kind, number.parse::<u32>())) {
+        Some(("cuda", Ok(index))) => DeviceChoice::Cuda(index),
+        Some(("fake", Ok(seed))) => DeviceChoice::Fake(seed.into()),
+        _ => panic!("{name} is no device"),
+    }
 }
 
 /// Body of the other process of the death tests. On its own it does nothing.
@@ -99,8 +116,12 @@ fn body_of_a_process_that_holds_a_seat() {
         // This is no skip: another test starts this one in a process of its own.
         return;
     };
-    let (rack, seat) = seat.split_once('=').expect("a seat");
+    let [rack, seat, device] = seat.splitn(3, '=').collect::<Vec<_>>().try_into().expect("a seat");
     let node = Node::join(rack, seat).expect("the seat is vacant");
+    let _on_device = (!device.is_empty()).then(|| {
+        let options = RegionOptions::new(2, 7);
+        node.allocate_on_device(options, device_of(device), 4096).expect("memory of the device")
+    });
     let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     node.wait_until_reached(&[NodeId(0)], TIMEOUT).expect("its neighbour is there");
     // The process waits until it is killed; the other test has a shorter timeout.
@@ -149,6 +170,43 @@ fn processes_of_one_server_map_each_others_memory() {
             within(BOUND, "the view ends with its owner", || view.write(16, &[0_u64]).err());
             // The other seat of this process is not concerned.
             initiator.store(region.address(8), &[9]).wait().expect("n3 is alive");
+            rack.wait_for("n2", "lost");
+        }
+    }
+}
+
+/// A process on the same device is killed while this one has its memory open, and another process follows.
+#[test]
+fn processes_of_one_server_open_each_others_memory_on_a_device() {
+    let test = "processes_of_one_server_open_each_others_memory_on_a_device";
+    for device in ["fake:3"].into_iter().chain(has_gpu(test).then_some("cuda:0")) {
+        let rack = Rack::up_with("servers: {box: [n0, n1, n2, n3]}\n", &["--vacant", "n1,n2"]);
+        let initiator = Node::join(&rack.directory(), "n1").expect("the seat is vacant");
+        let options = RegionOptions::new(1, 7);
+        let ours = initiator.allocate_on_device(options, device_of(device), 4096).expect("memory");
+        let at = RemoteAddress { node: NodeId(2), region: RegionId(2), offset: 8, key: Key(7) };
+        for round in 0..2_u64 {
+            let mut holder = start_holder(&rack, "n2", device);
+            rack.wait_for("n2", "up");
+            initiator.wait_until_reached(&[NodeId(2)], TIMEOUT).expect("n2 is reached");
+            store_until_direct(&initiator, at);
+            ours.write(0, &[round; 512]).expect("it fits");
+            let before = initiator.counters().direct_bytes;
+            let target = RemoteAddress { offset: 1024, ..at };
+            initiator.put(&ours.slice(0..2048), target).wait().expect("n2 is alive");
+            initiator.get(target, &ours.slice(2048..4096)).wait().expect("n2 is alive");
+            assert_eq!(initiator.counters().direct_bytes - before, 4096, "{device}");
+            assert_eq!(ours.get::<u64>(4088).expect("it is within"), round);
+            let view = initiator.map_peer(at, TIMEOUT).expect("it is mapped");
+            view.write(16, &[77 + round]).expect("it is alive");
+            let word = RemoteAddress { offset: 16, ..at };
+            assert_eq!(initiator.fetch_add::<u64>(word, 1).wait().ok(), Some(77 + round), "{device}");
+            holder.kill().expect("it runs");
+            assert!(holder.wait().expect("a child").signal().is_some());
+            let lost = within(BOUND, "the death is detected", || initiator.store(at, &[1]).wait().err());
+            assert!(matches!(lost, Error::PeerLost { peer: NodeId(2), .. }), "{device}: {lost}");
+            within(BOUND, "the view ends with its owner", || view.write(16, &[0_u64]).err());
+            assert_eq!(ours.get::<u64>(0).ok(), Some(round), "{device}: its own memory is not concerned");
             rack.wait_for("n2", "lost");
         }
     }

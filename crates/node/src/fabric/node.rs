@@ -1,6 +1,5 @@
 //! The handle to a GPU node: its regions, and the requests that begin operations.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::fabric::engine::background;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::engine::order::{NAMELESS, Order};
-use crate::fabric::memory::bytes::Bytes;
+use crate::fabric::memory::bytes::{Bytes, Shareable};
 use crate::fabric::memory::element::Element;
 use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 use crate::fabric::memory::word::{Word, maximum, minimum};
@@ -210,7 +209,7 @@ impl Node {
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
-        self.announce_shared(options, bytes, Some(file))
+        self.announce_shared(options, bytes, Some(Shareable::File(file)))
     }
 
     /// Makes a region of `values`. [`Region::deregister`] returns them.
@@ -245,12 +244,12 @@ impl Node {
         self.announce_shared(options, bytes, None)
     }
 
-    /// Registers a region, and exports it if its bytes are in a file.
-    fn announce_shared(
+    /// Registers a region, and exports it if peers can map or open its bytes.
+    pub(super) fn announce_shared(
         &self,
         options: RegionOptions,
         bytes: Bytes,
-        file: Option<OwnedFd>,
+        shareable: Option<Shareable>,
     ) -> Result<Region, Error> {
         let RegionOptions { region, key, access } = options;
         let bytes = Arc::new(bytes);
@@ -271,8 +270,8 @@ impl Node {
         let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
         member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
         member.memory_mut().add(region, Arc::clone(&bytes));
-        if let (Some(local), Some(file)) = (&core.local, file) {
-            local.export(config, file);
+        if let (Some(local), Some(shareable)) = (&core.local, shareable) {
+            local.export(config, shareable.kept_by(&bytes));
         }
         drop(held);
         let inner = Inner { engine: Arc::clone(&self.engine), options, bytes };

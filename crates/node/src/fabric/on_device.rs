@@ -6,7 +6,7 @@ use rackloom_protocol::RegionId;
 
 use super::error::{Error, Invalid};
 use super::node::Node;
-use crate::fabric::memory::bytes::{Bytes, RegionMemory};
+use crate::fabric::memory::bytes::{Bytes, RegionMemory, Shareable};
 use crate::fabric::memory::device_memory::{DeviceBytes, DeviceMemory};
 use crate::fabric::memory::region::{Region, RegionOptions};
 use crate::memory::{DeviceChoice, DeviceRegions};
@@ -33,6 +33,10 @@ impl Node {
     /// one device at most, besides those in the memory of the host. Data of peers is acknowledged when it is visible to kernels.
     /// [`Region::device_address`] is the address for kernels.
     ///
+    /// Nodes of the same server and tenant with a device of this kind open the region: their operations on it need no frame, unless the rack has
+    /// `force_wire`. On a GPU, nodes in the same process use frames, and a region that peers may open takes whole blocks of 2 MiB. The memory is
+    /// freed when the last handle and all peers' mappings of it are dropped.
+    ///
     /// # Errors
     /// Those of [`Node::allocate`]; [`Error::System`] with a hint if there is no such device, or no memory on it; [`Error::Invalid`] for a
     /// second device.
@@ -42,12 +46,23 @@ impl Node {
         device: DeviceChoice,
         length: u64,
     ) -> Result<Region, Error> {
-        self.place_on_device(options, device, length, |regions, region| {
-            regions.allocate(region, length).map_err(Error::system("cannot allocate a region"))
-        })
+        let is_shared = self.with_core(|core| core.local.is_some());
+        let placing = |regions: &mut DeviceRegions, region| {
+            // A handle opens the whole block of an allocation, so a region that peers may open has blocks of its own.
+            let allocated = match is_shared {
+                true => regions.allocate_apart(region, length, false),
+                false => regions.allocate(region, length),
+            };
+            allocated.map_err(Error::system("cannot allocate a region"))
+        };
+        let (bytes, length) = self.place_on_device(device, length, placing)?;
+        let offer = is_shared.then(|| bytes.memory.offer(bytes.region)).and_then(|offered| {
+            offered.inspect_err(|error| tracing::debug!("{error}; peers use frames")).ok()
+        });
+        self.announce_shared(options, Bytes::on_device(bytes, length), offer.map(Shareable::OnDevice))
     }
 
-    /// Makes a region of device memory that the caller has allocated.
+    /// Makes a region of device memory that the caller has allocated. Peers reach it in frames.
     ///
     /// # Safety
     /// The `length` bytes at `address` are memory of this device, or memory that it may use, until [`Region::deregister`] has returned
@@ -63,27 +78,27 @@ impl Node {
         address: u64,
         length: u64,
     ) -> Result<Region, Error> {
-        self.place_on_device(options, device, length, |regions, region| {
+        let placing = |regions: &mut DeviceRegions, region| {
             // SAFETY: the caller's promise, which holds until the region ends.
             unsafe { regions.borrow(region, address, length) };
             Ok(())
-        })
+        };
+        let (bytes, length) = self.place_on_device(device, length, placing)?;
+        self.announce(options, Bytes::on_device(bytes, length))
     }
 
-    /// Makes a region on the device under a new number of the device.
+    /// Makes bytes on the device under a new number of the device. Returns them with their length.
     fn place_on_device(
         &self,
-        options: RegionOptions,
         device: DeviceChoice,
         length: u64,
         placing: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
-    ) -> Result<Region, Error> {
-        let mapped = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
+    ) -> Result<(DeviceBytes, usize), Error> {
+        let bytes = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let memory = self.device(device)?;
         let region = memory.name();
         placing(&mut memory.lock(), region)?;
-        let bytes = DeviceBytes { memory, region };
-        self.announce(options, Bytes::on_device(bytes, mapped))
+        Ok((DeviceBytes { memory, region }, bytes))
     }
 
     /// Calls `act` with the device of this node's regions, for memory, streams and kernels of the caller. `None` if the node has no region on
@@ -103,7 +118,11 @@ impl Node {
             None => {
                 // Kernels may have to be compiled, which takes too long under the node's lock.
                 let opened = DeviceMemory::open(choice).map_err(Error::system("cannot open the device"))?;
-                self.with_core(|core| Ok::<_, Error>(add_device_regions(core.member()?, opened)))?
+                self.with_core(|core| {
+                    let device = add_device_regions(core.member()?, opened);
+                    core.local.iter_mut().for_each(|local| local.set_device(device.shared()));
+                    Ok::<_, Error>(device)
+                })?
             }
         };
         if device.choice == choice {

@@ -28,6 +28,9 @@ pub(super) const SLOTS_MAX: u32 = (CONTROL_BYTES / LINE_BYTES) as u32 - 1;
 /// nothing.
 pub(super) const WITHHELD: u64 = 1 << 63;
 
+/// Generation after the owner has left.
+pub(super) const OWNER_LEFT: u64 = WITHHELD - 1;
+
 /// Offset, in the generation's line, of the word that tells if the owner runs the barriers of both sides.
 const HAS_BARRIERS: usize = 8;
 /// Offset, in the generation's line, of the word that tells if the owner may wait for a word of the region.
@@ -112,6 +115,11 @@ impl Control {
     pub(super) fn raise(&self, generation: u64) -> bool {
         self.word(0).store(generation, Ordering::SeqCst);
         self.barrier == Barrier::Own || barrier::send()
+    }
+
+    /// Raises the generation for an owner that does not read announcements afterwards.
+    pub(super) fn raise_without_barrier(&self, generation: u64) {
+        self.word(0).store(generation, Ordering::SeqCst);
     }
 
     /// Begins an access of the thread that owns the first word, with barriers of the owner. Returns the previous value of the word.

@@ -221,6 +221,13 @@ impl Direct {
         self.regions.retain(|imported| (imported.owner(), imported.region()) != (node, region));
     }
 
+    /// Drops imports whose owner has ended the export: an owner keeps memory on a device until then. Returns `true` if there are imports that an
+    /// owner would wait for, so that this has to be called again.
+    pub(crate) fn drop_ended(&mut self) -> bool {
+        self.regions.retain(|imported| !imported.is_over());
+        self.regions.iter().any(ImportedRegion::is_awaited_by_owner)
+    }
+
     /// Executes a command on an imported region. Returns `None` if it is not one, or the key is another one. A failed access has done nothing, or its
     /// region is revoked.
     ///

@@ -8,16 +8,18 @@
 //!
 //! Nothing checks the accesses of a granted importer: see `docs/decisions/revocation.md`.
 
+use std::any::Any;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rackloom_protocol::{Instant, NodeId, RegionConfig, RegionId, Tenant};
 use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::control::{Control, SLOTS_MAX, Slot};
+use super::control::{Control, OWNER_LEFT, SLOTS_MAX, Slot};
 use super::message::{Grant, ImportRequest, OnDevice, REQUEST_BYTES, Refusal, emit_answer};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
@@ -105,11 +107,14 @@ pub enum ExportError {
 pub struct Exporter {
     node: NodeId,
     path: PathBuf,
-    listener: OwnedFd,
+    /// `None` after [`Exporter::end`].
+    listener: Option<OwnedFd>,
     epoll: OwnedFd,
     seats: Seats,
     doorbell: Option<Doorbell>,
     pub(super) exports: Vec<Export>,
+    /// Ended exports whose memory waits for importers.
+    kept: Vec<Kept>,
     pub(super) connections: Vec<Connection>,
     connection_next: u64,
     generation_next: u64,
@@ -132,8 +137,21 @@ pub(super) struct Export {
 pub(crate) enum SharedBytes {
     /// A sealed file.
     File(OwnedFd),
-    /// A handle for the importer's device.
-    OnDevice(Offer),
+    /// A handle for the importer's device. `owner` keeps the memory allocated: a device must not free memory that another process has open. It is
+    /// `None` if the caller keeps the memory until the export is withdrawn.
+    OnDevice { offer: Offer, owner: Option<MemoryOwner> },
+}
+
+/// Value that frees memory on a device when it is dropped.
+pub(crate) type MemoryOwner = Arc<dyn Any + Send + Sync>;
+
+/// Ended export of memory on a device that importers have not closed yet.
+#[derive(Debug)]
+struct Kept {
+    /// Generation at the end of the export, which no other export has.
+    generation: u64,
+    #[expect(dead_code, reason = "dropped when the last importer has closed the memory")]
+    owner: MemoryOwner,
 }
 
 /// Connection of a requester or an importer.
@@ -147,8 +165,18 @@ pub(super) struct Connection {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
-    AwaitingRequest { until: Instant },
-    Importing { region: RegionId, by: NodeId, slot: u32 },
+    AwaitingRequest {
+        until: Instant,
+    },
+    Importing {
+        region: RegionId,
+        by: NodeId,
+        slot: u32,
+    },
+    /// The export has ended, and its memory waits until the importer has closed it.
+    Leaving {
+        generation: u64,
+    },
 }
 
 /// Accepted request for a region.
@@ -177,11 +205,12 @@ impl Exporter {
         Ok(Self {
             node,
             path,
-            listener,
+            listener: Some(listener),
             epoll,
             seats,
             doorbell: doorbell.cloned(),
             exports: Vec::new(),
+            kept: Vec::new(),
             connections: Vec::new(),
             connection_next: LISTENER + 1,
             generation_next: 1,
@@ -212,7 +241,7 @@ impl Exporter {
             return Err(ExportError::NoSuchRegion(region));
         }
         let bytes = match memory.offer(region) {
-            Some(offer) => offer.map(SharedBytes::OnDevice),
+            Some(offer) => offer.map(|offer| SharedBytes::OnDevice { offer, owner: None }),
             None => memory
                 .file(region)
                 .ok_or(io::ErrorKind::NotFound.into())
@@ -224,7 +253,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Exports a region whose bytes the caller keeps until the export is withdrawn or retired.
+    /// Exports a region whose bytes the caller keeps until the export is withdrawn or retired. Bytes on a device with an owner are kept here.
     ///
     /// # Errors
     /// [`ExportError::AlreadyExported`], [`ExportError::System`].
@@ -270,15 +299,63 @@ impl Exporter {
     }
 
     /// Ends an export at once, with or without importers, because the owner drops the region. Importers keep their pages, and each later access of
-    /// theirs fails with [`super::AccessError::Revoked`]. Does nothing if the region is not exported.
+    /// theirs fails with [`super::AccessError::Revoked`]. Memory on a device with an owner stays allocated until the last importer has closed it.
+    /// Does nothing if the region is not exported.
     pub(crate) fn retire(&mut self, region: RegionId) {
         if self.raise(region).is_err() {
             return;
         }
-        self.exports.retain(|export| export.config.region != region);
+        let ended = self.exports.iter().position(|export| export.config.region == region);
+        ended.into_iter().for_each(|index| self.close(index));
+    }
+
+    /// Ends all exports and accepts no more requests, because the owner leaves. Each later access of an importer fails with
+    /// [`super::AccessError::OwnerGone`]. Returns `true` if importers still have memory of a device open: call [`Exporter::serve`] until
+    /// [`Exporter::keeps_memory`] is false.
+    pub(crate) fn end(&mut self) -> bool {
+        if self.listener.take().is_some() {
+            let _ = rustix::fs::unlink(&self.path);
+        }
+        while !self.exports.is_empty() {
+            // Importers in an access may go on: their pages, and memory with an owner, stay until they have left.
+            self.exports[0].control.raise_without_barrier(OWNER_LEFT);
+            self.exports[0].generation = self.next_generation();
+            self.close(0);
+        }
+        self.connections.retain(|connection| matches!(connection.state, State::Leaving { .. }));
+        self.keeps_memory()
+    }
+
+    /// Returns `true` if memory of ended exports waits for importers.
+    pub(crate) fn keeps_memory(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Removes an export whose generation was raised. Its importers are disconnected, or awaited.
+    fn close(&mut self, index: usize) {
+        let Export { config, bytes, generation, .. } = self.exports.swap_remove(index);
         let is_importing =
-            |state| matches!(state, State::Importing { region: imported, .. } if imported == region);
-        self.connections.retain(|connection| !is_importing(connection.state));
+            |state| matches!(state, State::Importing { region, .. } if region == config.region);
+        let SharedBytes::OnDevice { owner: Some(owner), .. } = bytes else {
+            self.connections.retain(|connection| !is_importing(connection.state));
+            return;
+        };
+        let mut importers = 0;
+        for connection in self.connections.iter_mut().filter(|connection| is_importing(connection.state)) {
+            connection.state = State::Leaving { generation };
+            importers += 1;
+        }
+        if importers > 0 {
+            self.kept.push(Kept { generation, owner });
+        }
+    }
+
+    /// Gives the memory of an ended export back if no importer has it open.
+    fn free_kept(&mut self, generation: u64) {
+        let is_leaving = |state| matches!(state, State::Leaving { generation: left } if left == generation);
+        if !self.connections.iter().any(|connection| is_leaving(connection.state)) {
+            self.kept.retain(|kept| kept.generation != generation);
+        }
     }
 
     /// Sets whether changes of a region must wake the owner. They do unless an owner that knows its waits says otherwise.
@@ -328,7 +405,7 @@ impl Exporter {
         }
         self.connections.retain(|connection| match connection.state {
             State::AwaitingRequest { until } => now < until,
-            State::Importing { .. } => true,
+            State::Importing { .. } | State::Leaving { .. } => true,
         });
     }
 
@@ -336,7 +413,7 @@ impl Exporter {
         for _ in 0..EVENTS_PER_SERVE_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             // There is no connection, or no descriptor is left. In both cases the next call tries again.
-            let Ok(socket) = accept_with(&self.listener, flags) else { return };
+            let Some(Ok(socket)) = self.listener.as_ref().map(|one| accept_with(one, flags)) else { return };
             let awaiting = self
                 .connections
                 .iter()
@@ -389,7 +466,7 @@ impl Exporter {
                 self.release(index, events);
             }
             State::AwaitingRequest { .. } => self.handle_request(index, events),
-            State::Importing { .. } => {
+            State::Importing { .. } | State::Leaving { .. } => {
                 // An importer sends nothing after its request. Its bytes are dropped, so that they do not wake the owner again.
                 let _ = socket::receive(self.connections[index].socket.as_fd(), &mut [0; 64]);
             }
@@ -399,6 +476,9 @@ impl Exporter {
     /// Handles a peer that has closed its connection or ended.
     fn release(&mut self, index: usize, events: &mut impl FnMut(ExportEvent)) {
         let gone = self.connections.swap_remove(index);
+        if let State::Leaving { generation } = gone.state {
+            self.free_kept(generation);
+        }
         let State::Importing { region, by, slot } = gone.state else { return };
         let control = self.exported(region).map(|export| &export.control);
         let was_inside = control.is_some_and(|control| control.in_progress(Slot::new(slot)) > 0);
@@ -455,7 +535,7 @@ impl Exporter {
         let RegionConfig { length, access, .. } = export.config;
         let on_device = match &export.bytes {
             SharedBytes::File(_) => None,
-            SharedBytes::OnDevice(offer) => {
+            SharedBytes::OnDevice { offer, .. } => {
                 Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
             }
         };
@@ -498,7 +578,7 @@ fn send_grant(
 ) -> Result<(), Refusal> {
     let file = match &export.bytes {
         SharedBytes::File(file) => Some(file),
-        SharedBytes::OnDevice(offer) => offer.file.as_ref(),
+        SharedBytes::OnDevice { offer, .. } => offer.file.as_ref(),
     };
     let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
     descriptors.push(export.control_file.as_fd());
@@ -511,6 +591,8 @@ fn send_grant(
 impl Drop for Exporter {
     /// Closes the connections of the importers and frees the name.
     fn drop(&mut self) {
-        let _ = rustix::fs::unlink(&self.path);
+        if self.listener.is_some() {
+            let _ = rustix::fs::unlink(&self.path);
+        }
     }
 }

@@ -17,7 +17,7 @@ use rackloom_protocol::{Access, Atomic, AtomicKind, Key, LocalRange, NodeId, Reg
 
 use super::access::{AccessError, Need};
 use super::backing::{Backing, Span};
-use super::control::{Control, Slot, WITHHELD, begun};
+use super::control::{Control, OWNER_LEFT, Slot, WITHHELD, begun};
 use super::first_thread::FirstThread;
 use super::message::Grant;
 use super::socket;
@@ -132,6 +132,7 @@ impl ImportedRegion {
         match self.control.generation() {
             generation if generation == self.generation => Ok(()),
             generation if generation == self.generation | WITHHELD => Err(AccessError::Withheld),
+            OWNER_LEFT => Err(AccessError::OwnerGone),
             _ => Err(AccessError::Revoked),
         }
     }
@@ -335,6 +336,16 @@ impl ImportedRegion {
         }
         let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length());
         if is_within { Ok(()) } else { Err(AccessError::OutOfBounds) }
+    }
+
+    /// Returns `true` if the owner has ended the export, so that no access can succeed any more. Makes no system call.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.is_granted(), Err(AccessError::Revoked | AccessError::OwnerGone))
+    }
+
+    /// Returns `true` if the owner keeps the memory until this import is dropped.
+    pub(super) const fn is_awaited_by_owner(&self) -> bool {
+        matches!(self.bytes, Backing::Device(_))
     }
 
     pub(super) fn connection(&self) -> BorrowedFd<'_> {

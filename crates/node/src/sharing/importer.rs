@@ -99,6 +99,11 @@ impl Importer {
         Self { device: memory.shared_device().cloned(), ..self }
     }
 
+    /// Sets the device that opens memory of owners from now on.
+    pub(crate) fn set_device(&mut self, device: SharedDevice) {
+        self.device = Some(device);
+    }
+
     /// Returns the seats, to be updated when processes start and end.
     pub fn seats_mut(&mut self) -> &mut Seats {
         &mut self.seats

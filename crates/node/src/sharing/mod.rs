@@ -27,8 +27,8 @@ mod socket;
 
 pub use access::AccessError;
 pub use direct::{CommandPath, Direct};
-pub(crate) use exporter::SharedBytes;
 pub use exporter::{ExportError, ExportEvent, Exporter};
+pub(crate) use exporter::{MemoryOwner, SharedBytes};
 pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};
 pub use message::Refusal;

@@ -125,7 +125,7 @@ impl Exporter {
         memory.move_to_fresh_file(region).map_err(|cause| ExportError::System { region, cause })?;
         self.connections.retain(|connection| match connection.state {
             State::Importing { region: imported, .. } => imported != region,
-            State::AwaitingRequest { .. } => true,
+            State::AwaitingRequest { .. } | State::Leaving { .. } => true,
         });
         Ok(())
     }

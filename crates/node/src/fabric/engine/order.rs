@@ -3,8 +3,8 @@
 //! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
 
 use rackloom_protocol::{
-    Command, Completion as Level, Event, ListedStore, Member, MemberRole, NodeId, OperationId, RegionId,
-    RemoteAddress,
+    Command, Completion as Level, Event, ListedStore, Member, MemberRole, NodeId, OperationError,
+    OperationId, RegionId, RemoteAddress,
 };
 
 use super::core::{BatchHint, Core};
@@ -89,8 +89,8 @@ impl Core {
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
         let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
-        if let Some(value) = direct {
-            self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+        if let Some(result) = direct {
+            self.table.handle_event(Event::Completed { operation, result });
             return Ok(operation);
         }
         // Commands need no precise time. The time of the last poll saves a clock reading.
@@ -110,12 +110,12 @@ impl Core {
 
     /// Executes a command on mapped memory of a peer, if that is possible now. Returns its result; `None` if it must go in frames.
     #[inline(always)]
-    fn access_directly(&mut self, command: &Command<'_>) -> Option<u64> {
+    fn access_directly(&mut self, command: &Command<'_>) -> Option<Result<u64, OperationError>> {
         if self.local.is_none() { None } else { self.access_local(command) }
     }
 
     #[inline(never)]
-    fn access_local(&mut self, command: &Command<'_>) -> Option<u64> {
+    fn access_local(&mut self, command: &Command<'_>) -> Option<Result<u64, OperationError>> {
         let Self { local: Some(local), member: Some(member), .. } = self else { return None };
         if let Command::WaitUntil { region, .. } = *command {
             local.await_word(region);
@@ -132,9 +132,9 @@ impl Core {
             let Store { target, data, context } = **store;
             let command = Command::Store { operation: NAMELESS, target, data, completion };
             let done = self.access_local(&command);
-            if let (Some(value), Level::Visible) = (done, completion) {
+            if let (Some(result), Level::Visible) = (done, completion) {
                 let operation = self.table.plain.open(context, target.node, None);
-                self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+                self.table.handle_event(Event::Completed { operation, result });
             }
             done.is_some()
         };
@@ -239,8 +239,8 @@ impl Core {
         let uses = region_of(&command);
         self.table.uses.begin(uses);
         let operation = self.table.plain.open(context, peer, uses);
-        if let Some(value) = direct {
-            self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+        if let Some(result) = direct {
+            self.table.handle_event(Event::Completed { operation, result });
             return Ok(operation);
         }
         let now = member.last_poll();

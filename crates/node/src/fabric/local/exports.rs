@@ -1,6 +1,7 @@
 //! The exports of a node, and the thread that answers requests for them.
 //!
-//! The thread sleeps until a request arrives, so the application need not poll the node for peers to map its memory. It ends with the node.
+//! The thread sleeps until a request arrives, so the application need not poll the node for peers to map its memory. It ends with the node, or
+//! when the last importer has closed the node's memory on a device, which must not be freed before.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -63,18 +64,60 @@ fn serve(exporter: &Mutex<Exporter>, requests: &OwnedFd, end: &OwnedFd, clock: C
             [requests, end].map(|descriptor| PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN));
         // After an interruption nothing is ready, and the loop continues.
         let _ = poll(&mut awaited, Some(&timespec(SLEEP_NS)));
-        if !awaited[1].revents().is_empty() {
-            return;
+        let has_ended = !awaited[1].revents().is_empty();
+        let mut exporter = locked(exporter);
+        exporter.serve(clock.now(), &mut |event| tracing::debug!("memory: {event:?}"));
+        if has_ended {
+            break;
         }
+    }
+    while locked(exporter).keeps_memory() {
+        let mut awaited = [PollFd::new(requests, PollFlags::IN)];
+        let _ = poll(&mut awaited, Some(&timespec(SLEEP_NS)));
         locked(exporter).serve(clock.now(), &mut |event| tracing::debug!("memory: {event:?}"));
     }
 }
 
 impl Drop for Exports {
     fn drop(&mut self) {
+        let keeps_memory = self.lock().end();
         // Eight bytes always fit into a counter that is written once.
         let _ = write(&self.end, &1_u64.to_ne_bytes());
-        // A panic of the thread is not reported: it holds only the exporter, which ends here.
-        self.thread.take().map(JoinHandle::join);
+        if !keeps_memory {
+            // A panic of the thread is not reported: it holds only the exporter, which ends here.
+            self.thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+#[cfg(all(test, feature = "gpu"))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use crate::fabric::{DeviceChoice, Fabric, Node, Plan, RegionOptions};
+
+    const BOUND: Duration = Duration::from_secs(20);
+
+    /// A device must not free memory that another process has open.
+    #[test]
+    fn memory_on_a_device_outlives_its_node_until_importers_have_closed_it() {
+        let text = "name: pair\nshape: {ring: {nodes: 2}}\nservers: {box: [n0, n1]}\n";
+        let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
+        let [initiator, owner]: [Node; 2] = fabric.into_nodes().try_into().unwrap();
+        let (options, device) = (RegionOptions::new(1, 7), DeviceChoice::Fake(1));
+        let _opens_memory = initiator.allocate_on_device(options, device, 64).unwrap();
+        let region = owner.allocate_on_device(options, device, 64).unwrap();
+        let view = initiator.map_peer(region.address(0), BOUND).unwrap();
+        let bytes = Arc::downgrade(&region.inner.bytes);
+        owner.leave();
+        drop((owner, region));
+        assert_eq!(bytes.strong_count(), 1, "the view has it open");
+        drop(view);
+        let begun = Instant::now();
+        while bytes.strong_count() > 0 {
+            assert!(begun.elapsed() < BOUND, "it is not freed");
+            std::thread::yield_now();
+        }
     }
 }

@@ -1,14 +1,17 @@
 //! Direct access of a node to the memory of other nodes of its server.
 //!
 //! A node exports the regions that it allocates to the nodes of its server and tenant ([`exports`]). It maps a region of a peer after the first
-//! operation on it ([`LocalPaths::access`]). `docs/decisions/local-memory.md` gives the reasons.
+//! operation on it ([`LocalPaths::access`]). Regions on a device are opened by the device of the importer, if it has one of the same kind. `docs/decisions/local-memory.md` gives the reasons.
 //!
 //! *Path.* An operation is direct if its region is mapped, the peer is reachable, and all earlier operations to that peer have ended. All
 //! other operations go in frames: while a mapping is requested, to memory that cannot be mapped, and while frames to the peer are in flight.
 //! So a direct access never overtakes a frame. Frames never overtake a direct access, because it has ended when the call returns.
 //!
 //! *Errors.* A direct access that fails has done nothing, or its region is revoked. It is then repeated in frames, so that the owner decides
-//! about the result and counts refusals.
+//! about the result and counts refusals. If a device has failed, an operation that must not be done twice ends with an error instead.
+//!
+//! *End of a region.* The owner does not wait for importers, except with memory on a device, which it frees when they have closed it.
+//! [`LocalPaths::poll`] looks for regions whose owner has ended them.
 //!
 //! *Waits.* A peer changes a word of this node without a frame, and rings the doorbell. [`LocalPaths::poll`] reads the awaited words and
 //! tells the endpoint which waits have ended.
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 use rackloom_plan::Plan;
 use rackloom_protocol::operation::{GET_BYTES_MAX, LOAD_STORE_BYTES_MAX};
-use rackloom_protocol::{Command, Instant, NodeId, RegionConfig, RegionId, RemoteAddress};
+use rackloom_protocol::{Command, Instant, NodeId, OperationError, RegionConfig, RegionId, RemoteAddress};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, test_kill_process};
 
@@ -31,7 +34,7 @@ use crate::clock::Clock;
 use crate::fabric::engine::deaths::Deaths;
 use crate::fabric::engine::member::Member;
 use crate::fabric::memory::bytes::RegionMemory;
-use crate::memory::LocalMemory;
+use crate::memory::{LocalMemory, SharedDevice};
 use crate::sharing::{AccessError, Direct, Importer, PendingImport, Seats, SharedBytes};
 use crate::wires::Doorbell;
 
@@ -41,6 +44,10 @@ const ANSWER_INTERVAL_NS: u64 = 100_000;
 const ANSWER_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Time after a refusal until the region is requested again: its number may have been given to other memory.
 const RETRY_NS: u64 = 1_000_000_000;
+/// Interval between looks for regions on a device that their owners have ended, in nanoseconds. Each reads one word per region.
+const ENDED_INTERVAL_NS: u64 = 20_000_000;
+/// Interval between reads of awaited words on a device, in nanoseconds. Each waits for the device.
+const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 /// Largest number of requests and refusals that are remembered. Operations on further regions go in frames.
 const REQUESTS_MAX: usize = 4096;
 
@@ -54,6 +61,10 @@ pub(super) struct LocalPaths {
     peers: Vec<Option<LocalPeer>>,
     requests: Vec<MappingRequest>,
     answers_due: Instant,
+    /// Time of the next look for regions that their owners have ended.
+    ended_due: Instant,
+    /// Time of the next read of awaited words on a device.
+    word_due: Instant,
     deaths: u64,
     counts: DirectCounts,
     /// Regions whose changes wake this node, because it waited for a word of them since it slept last.
@@ -141,6 +152,8 @@ impl LocalPaths {
             peers,
             requests: Vec::new(),
             answers_due: Instant::NEVER,
+            ended_due: Instant::NEVER,
+            word_due: Instant::ZERO,
             deaths: 0,
             counts: DirectCounts::default(),
             awaited: Vec::new(),
@@ -149,13 +162,20 @@ impl LocalPaths {
     }
 
     /// Exports a new region to the peers. Without descriptors for it, peers use frames.
-    pub(super) fn export(&self, config: RegionConfig, file: OwnedFd) {
+    pub(super) fn export(&self, config: RegionConfig, bytes: SharedBytes) {
         let mut exporter = self.exports.lock();
-        let exported = exporter.export_bytes(config, SharedBytes::File(file));
+        let exported = exporter.export_bytes(config, bytes);
         exporter.set_awaited(config.region, self.awaited.contains(&config.region));
         if let Err(error) = exported {
             tracing::debug!("{error}; peers use frames");
         }
+    }
+
+    /// Opens regions on devices of peers with this node's device from now on.
+    pub(super) fn set_device(&mut self, device: &SharedDevice) {
+        self.importer.set_device(SharedDevice::clone(device));
+        // Without a device, regions on a device were refused here.
+        self.requests.retain(|request| !matches!(request.state, RequestState::Refused { .. }));
     }
 
     /// Ends the access of peers to a region.
@@ -180,7 +200,11 @@ impl LocalPaths {
     }
 
     /// Executes a command on mapped memory of a peer. Returns the result, or `None` if the command must go in frames.
-    pub(super) fn access(&mut self, member: &mut Member, command: &Command<'_>) -> Option<u64> {
+    pub(super) fn access(
+        &mut self,
+        member: &mut Member,
+        command: &Command<'_>,
+    ) -> Option<Result<u64, OperationError>> {
         let (target, bytes) = target_of(command)?;
         let is_peer = self.peers.get(target.node.index()).is_some_and(Option::is_some);
         if !is_peer || !member.member().is_idle_towards(target.node) {
@@ -200,7 +224,10 @@ impl LocalPaths {
                 self.counts.bytes += bytes;
                 let now = member.last_poll();
                 member.note_work(now);
-                Some(value)
+                Some(Ok(value))
+            }
+            Ok(Some(Err(failed @ AccessError::DeviceFailed))) if !can_be_repeated(command) => {
+                Some(Err(failed.as_operation_error()))
             }
             Ok(Some(Err(AccessError::Revoked | AccessError::OwnerGone))) => {
                 self.direct.forget_region(target.node, target.region);
@@ -220,9 +247,22 @@ impl LocalPaths {
         if now >= self.answers_due {
             self.take_answers(now);
         }
+        if now >= self.ended_due {
+            self.drop_ended(now);
+        }
         let (endpoint, memory) = member.parts_mut();
-        if endpoint.look_at_satisfied_waits(|region, offset| memory.word(region, offset).ok()) {
+        let reads_device = now >= self.word_due;
+        let mut has_read = false;
+        let word = |region, offset| {
+            let is_on_device = memory.is_on_device(region);
+            has_read |= is_on_device;
+            if is_on_device && !reads_device { None } else { memory.word(region, offset).ok() }
+        };
+        if endpoint.look_at_satisfied_waits(word) {
             member.note_work(now);
+        }
+        if reads_device && has_read {
+            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
         }
     }
 
@@ -251,8 +291,8 @@ impl LocalPaths {
     }
 
     /// Returns the latest time of the next poll.
-    pub(super) const fn next_poll(&self) -> Instant {
-        self.answers_due
+    pub(super) fn next_poll(&self) -> Instant {
+        self.answers_due.min(self.ended_due)
     }
 
     /// Handles a new process in the seat of a peer.
@@ -303,12 +343,13 @@ impl LocalPaths {
 
     fn take_answers(&mut self, now: Instant) {
         let Self { requests, direct, .. } = self;
-        let mut are_pending = false;
+        let (mut are_pending, mut has_new) = (false, false);
         requests.retain_mut(|request| {
             let RequestState::Pending { import, until } = &mut request.state else { return true };
             let reason = match import.poll() {
                 Ok(Some(imported)) => {
                     direct.add(imported);
+                    has_new = true;
                     return false;
                 }
                 Ok(None) if now < *until => {
@@ -322,6 +363,14 @@ impl LocalPaths {
             true
         });
         self.answers_due = if are_pending { now + ANSWER_INTERVAL_NS } else { Instant::NEVER };
+        if has_new {
+            self.drop_ended(now);
+        }
+    }
+
+    /// Drops regions whose owners have ended them.
+    fn drop_ended(&mut self, now: Instant) {
+        self.ended_due = if self.direct.drop_ended() { now + ENDED_INTERVAL_NS } else { Instant::NEVER };
     }
 
     fn handle_deaths(&mut self, deaths: &Deaths) {
@@ -351,6 +400,11 @@ impl LocalPaths {
 fn has_ended(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     process.is_none_or(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
+}
+
+/// Returns `true` if a command has the same effect when a part of it was done before.
+const fn can_be_repeated(command: &Command<'_>) -> bool {
+    !matches!(command, Command::Atomic { .. } | Command::Put { signal: Some(_), .. })
 }
 
 /// Returns the address that a command accesses, and its bytes. `None` for commands that always go in frames, and for lengths that are refused there.

@@ -19,6 +19,9 @@ use crate::sharing::{AccessError, ImportedRegion, Inside};
 /// owner and to all others that map the region when it returns. It is not ordered with operations of the node that are in flight: flush
 /// first. The owner's waits for words end only after [`PeerRegion::signal`], or with any frame to it.
 ///
+/// A region on a device is accessed by the device of this node, some microseconds per access. Its owner frees the memory only after the view was
+/// dropped, also if the owner has dropped the region or has left.
+///
 /// `Send` and `Sync`: any number of threads may access the region. The thread that is first is the fastest. Two accesses to the same bytes at
 /// the same time leave or read a mixture, except for aligned words of 4 or 8 bytes.
 #[derive(Debug)]
@@ -31,7 +34,8 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::NotMapped`] with the reason: the peer is in another server or of another tenant, the rack has `force_wire`, the owner refuses,
-    /// the memory is the owner's own or on a device, or there is no answer within `timeout`. [`Error::Closed`].
+    /// the memory is the owner's own, it is on a device and this node has no region on a device of that kind, both nodes are in one process and the
+    /// device is a GPU, or there is no answer within `timeout`. [`Error::Closed`].
     pub fn map_peer(&self, address: RemoteAddress, timeout: Duration) -> Result<PeerRegion, Error> {
         let not_mapped = |reason: &str| Error::NotMapped {
             peer: address.node,

@@ -20,7 +20,8 @@ use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::element::Element;
 use crate::fabric::engine::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
-use crate::memory::{Local, LocalMemory, SharedDevice};
+use crate::memory::{Local, LocalMemory, Offer, SharedDevice};
+use crate::sharing::{MemoryOwner, SharedBytes};
 use crate::window::Window;
 
 /// Longest read request of the core, in bytes.
@@ -43,6 +44,28 @@ enum Backing {
     Buffer(Box<dyn Any + Send + Sync>),
     Caller,
     Device(DeviceBytes),
+}
+
+/// Object by which peers map or open bytes.
+#[derive(Debug)]
+pub(in crate::fabric) enum Shareable {
+    /// File of the pages.
+    File(OwnedFd),
+    /// Handle of memory on a device.
+    OnDevice(Offer),
+}
+
+impl Shareable {
+    /// Returns the object as an export. Memory on a device stays allocated while a peer has it open.
+    pub(in crate::fabric) fn kept_by(self, bytes: &Arc<Bytes>) -> SharedBytes {
+        match self {
+            Self::File(file) => SharedBytes::File(file),
+            Self::OnDevice(offer) => {
+                let owner: MemoryOwner = Arc::<Bytes>::clone(bytes);
+                SharedBytes::OnDevice { offer, owner: Some(owner) }
+            }
+        }
+    }
 }
 
 // SAFETY: needed because the engine moves between threads. The address belongs to the process and is only used through
@@ -193,6 +216,11 @@ impl RegionMemory {
     fn on_device(&self, region: RegionId) -> Option<&DeviceBytes> {
         self.device.as_ref()?;
         self.get(region).and_then(|bytes| bytes.device())
+    }
+
+    /// Returns `true` if the bytes of a region are on the device.
+    pub(in crate::fabric) fn is_on_device(&self, region: RegionId) -> bool {
+        self.on_device(region).is_some()
     }
 
     /// Returns the numbers of all regions.
@@ -375,23 +403,27 @@ impl Memory for RegionMemory {
     }
 }
 
-/// Regions on a device have no place here: their transfers go in frames.
 impl LocalMemory for RegionMemory {
     fn local(&self, range: LocalRange) -> Option<Local<'_>> {
         let length = usize::try_from(range.length).ok()?;
-        let window = self.window(range.region).ok()?;
+        let bytes = self.get(range.region)?;
+        if let Some(on_device) = bytes.device() {
+            let is_within = range.offset.checked_add(range.length)? <= bytes.length();
+            return is_within.then(|| on_device.location(range.offset));
+        }
+        let window = bytes.window();
         window.range(range.offset, length).ok()?;
         Some(Local::Pages(window, range.offset))
     }
 
     fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
         let mut word = [0; 8];
-        self.window(region)?.read(offset, &mut word)?;
+        self.get(region).ok_or(MemoryFault::NotMapped)?.read(offset, &mut word)?;
         Ok(u64::from_le_bytes(word))
     }
 
     fn shared_device(&self) -> Option<&SharedDevice> {
-        None
+        self.device.as_ref().map(|device| device.shared())
     }
 }
 

@@ -12,14 +12,15 @@ use rackloom_protocol::{
     Arithmetic, Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, Number, RegionId,
 };
 
-use crate::memory::{DeviceChoice, DeviceRegions, locked, poll_device};
+use crate::memory::{DeviceChoice, DeviceRegions, Local, Offer, SharedDevice, locked, poll_device};
 use crate::wires::Ports;
 
 /// Device of a node.
 #[derive(Debug)]
 pub(in crate::fabric) struct DeviceMemory {
     pub(in crate::fabric) choice: DeviceChoice,
-    regions: Mutex<DeviceRegions>,
+    /// Shared with the imports of the node: one sequence of operations orders the requests of both.
+    regions: SharedDevice,
     /// Next number of a region on the device. It differs from the node's number, which may be used again while the old bytes are being freed.
     next_name: AtomicU32,
     /// Number of open command rings. Kernels ring no doorbell, so the node stays awake while there is one.
@@ -36,7 +37,7 @@ impl DeviceMemory {
             #[cfg(feature = "gpu")]
             rings: Mutex::default(),
             choice,
-            regions: Mutex::new(DeviceRegions::open(choice)?),
+            regions: Arc::new(Mutex::new(DeviceRegions::open(choice)?)),
             next_name: AtomicU32::new(0),
             #[cfg(feature = "gpu")]
             watchers: AtomicU32::new(0),
@@ -56,6 +57,18 @@ impl DeviceMemory {
 
     pub(in crate::fabric) fn name(&self) -> RegionId {
         RegionId(self.next_name.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(in crate::fabric) const fn shared(&self) -> &SharedDevice {
+        &self.regions
+    }
+
+    /// Lets nodes of this server open a region. From now on writes of the owner are visible to them when they return.
+    pub(in crate::fabric) fn offer(&self, region: RegionId) -> io::Result<Offer> {
+        let mut regions = self.lock();
+        let offer = regions.offer(region)?;
+        regions.set_exported(region, true);
+        Ok(offer)
     }
 
     pub(in crate::fabric) fn lock(&self) -> MutexGuard<'_, DeviceRegions> {
@@ -100,6 +113,11 @@ pub(in crate::fabric) struct DeviceBytes {
 }
 
 impl DeviceBytes {
+    /// Returns the location of the byte at `offset`.
+    pub(in crate::fabric) fn location(&self, offset: u64) -> Local<'_> {
+        Local::Device(self.memory.shared(), self.region, offset)
+    }
+
     /// Writes after all earlier requests, without waiting.
     pub(in crate::fabric) fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.memory.lock().write(self.region, offset, bytes)
