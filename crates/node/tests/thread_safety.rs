@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use rackloom::availability::Shortage;
 use rackloom::fabric::{
     Batch, CommandQueue, Completion, CompositeRequest, Driver, Ended, Error, Fabric, Group, GroupOptions,
-    GroupRequest, Invalid, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending,
-    PersistentCollective, Queue, Received, Reduction, Region, RegionOptions, Request, Slice, Store, Strided,
+    GroupRequest, Invalid, MemoryPool, Next, Node, NodeCounters, NodePool, PeerAccess, PeerRegion, Pending,
+    PersistentCollective, PointerAttributes, Queue, Received, Reduction, Region, RegionHandle, RegionOptions,
+    Request, Slice, Store, Strided,
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
@@ -15,7 +16,9 @@ use rackloom::memory::{
     Pages, Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
-use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolMemory, PoolOptions};
+use rackloom::pool::{
+    Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolMemory, PoolOptions, ReusePolicies,
+};
 use rackloom::seal::{EndNonce, KeyError, KeyLocation, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
@@ -52,11 +55,11 @@ macro_rules! types {
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
     Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, CompositeRequest, Strided, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Reduction<u8>, Invalid, Node, NodeCounters, Queue, Received,
-    Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
+    MemoryPool, PointerAttributes, RegionHandle, Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
-    Block, Leak, LeakReport, PoolError, PoolOptions, BlockRequest<'static>,
+    Block, Leak, LeakReport, PoolError, PoolOptions, ReusePolicies, BlockRequest<'static>,
     Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
     HostLink, HostLinkError, RoutedMessages, Route, MessageSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,

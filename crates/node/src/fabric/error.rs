@@ -166,6 +166,9 @@ pub enum Invalid {
     /// The node has regions on another device.
     #[error("the node has regions on another device; hint: one device per node")]
     OtherDevice,
+    /// The bytes of a region's handle are not those that [`super::Region::export`] returns.
+    #[error("the bytes are no handle of a region; hint: both nodes must use one version of the library")]
+    RegionHandle,
     /// The range is not within its region.
     #[error("the range is not within the region")]
     OutsideRegion,

@@ -50,6 +50,7 @@
 //!
 //! `docs/decisions/public-api.md` gives the reasons of this design.
 
+mod allocations;
 mod batch;
 mod completion;
 mod composite;
@@ -60,8 +61,10 @@ mod error;
 mod group;
 #[cfg(feature = "gpu")]
 mod initiated;
+mod leak_listener;
 mod local;
 mod memory;
+mod memory_pool;
 mod node;
 mod on_device;
 mod pending;
@@ -75,6 +78,7 @@ mod seat_control;
 mod switches;
 
 pub use crate::memory::DeviceChoice;
+pub use allocations::{PointerAttributes, RegionHandle};
 pub use batch::Batch;
 pub use completion::{Completion, Ended};
 pub use composite::{CompositeRequest, Strided};
@@ -89,6 +93,7 @@ pub use local::peer_region::{PeerAccess, PeerRegion};
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use memory::word::Word;
+pub use memory_pool::MemoryPool;
 pub use node::Node;
 pub use pending::{Pending, wait_all, wait_any};
 pub use pool::NodePool;

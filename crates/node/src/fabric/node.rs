@@ -13,6 +13,7 @@ use super::batch::Batch;
 use super::completion::Completion;
 use super::counters::NodeCounters;
 use super::error::{Error, Invalid};
+use super::leak_listener::{LeakListener, allocations_of};
 use super::queue::Queue;
 use super::request::{Outcome, Received, Request};
 use super::seat_control::SeatControlThread;
@@ -23,6 +24,7 @@ use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::engine::order::{NAMELESS, Order};
 use crate::fabric::memory::bytes::{Bytes, Shareable};
 use crate::fabric::memory::element::Element;
+use crate::fabric::memory::pooled::NodePools;
 use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 use crate::fabric::memory::word::{Word, maximum, minimum};
 
@@ -43,12 +45,16 @@ struct SharedHandle {
     background: Mutex<Option<JoinHandle<()>>>,
     /// Connection to the supervisor, for a node that has joined a rack of other processes.
     seat_control: Option<SeatControlThread>,
+    pools: Mutex<NodePools>,
+    leak_listener: Mutex<Option<LeakListener>>,
     /// Keeps the switches of a local rack running while one of its nodes needs them.
     _switches: Arc<Switches>,
 }
 
 impl SharedHandle {
     fn end(&self) {
+        let listener = self.leak_listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let leaks = listener.map(|listener| (listener, allocations_of(self.engine.hold().core())));
         self.engine.leave();
         let thread = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A waker may drop the last handle on this very thread. The thread then ends by itself.
@@ -57,6 +63,9 @@ impl SharedHandle {
         thread.map(JoinHandle::join);
         if let Some(seat_control) = &self.seat_control {
             seat_control.end();
+        }
+        if let Some((listener, report)) = leaks {
+            listener.report(&report);
         }
     }
 }
@@ -83,6 +92,8 @@ impl Node {
             engine: Arc::clone(&engine),
             background,
             seat_control,
+            pools: Mutex::default(),
+            leak_listener: Mutex::default(),
             _switches: Arc::clone(switches),
         };
         Ok(Self { engine, shared: Arc::new(shared) })
@@ -178,6 +189,14 @@ impl Node {
         self.shared.end();
     }
 
+    pub(super) fn pools(&self) -> &Mutex<NodePools> {
+        &self.shared.pools
+    }
+
+    pub(super) fn leak_listener(&self) -> &Mutex<Option<LeakListener>> {
+        &self.shared.leak_listener
+    }
+
     pub(super) const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -209,7 +228,7 @@ impl Node {
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
-        self.announce_shared(options, bytes, Some(Shareable::File(file)))
+        announce(&self.engine, options, bytes, Some(Shareable::File(file)))
     }
 
     /// Makes a region of `values`. [`Region::deregister`] returns them.
@@ -241,41 +260,7 @@ impl Node {
     }
 
     pub(super) fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
-        self.announce_shared(options, bytes, None)
-    }
-
-    /// Registers a region, and exports it if peers can map or open its bytes.
-    pub(super) fn announce_shared(
-        &self,
-        options: RegionOptions,
-        bytes: Bytes,
-        shareable: Option<Shareable>,
-    ) -> Result<Region, Error> {
-        let RegionOptions { region, key, access } = options;
-        let bytes = Arc::new(bytes);
-        let mut held = self.engine.hold();
-        let core = held.core();
-        if core.keeps_retired(region) {
-            // An operation that uses the region may have ended, and its event may not have been handled yet.
-            core.visit();
-            if core.keeps_retired(region) {
-                return Err(Error::RegionInUse(region));
-            }
-        }
-        let member = core.member()?;
-        if member.memory_mut().holds(region) {
-            return Err(Error::RegionExists(region));
-        }
-        let tenant = member.member().config().tenants[self.id().index()];
-        let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
-        member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
-        member.memory_mut().add(region, Arc::clone(&bytes));
-        if let (Some(local), Some(shareable)) = (&core.local, shareable) {
-            local.export(config, shareable.kept_by(&bytes));
-        }
-        drop(held);
-        let inner = Inner { engine: Arc::clone(&self.engine), options, bytes };
-        Ok(Region { inner: Arc::new(inner) })
+        announce(&self.engine, options, bytes, None)
     }
 
     /// Waits until the number of a dropped region is free again, at most for `timeout`: until the operations that still use its bytes have
@@ -590,6 +575,40 @@ impl Node {
         }
         taken
     }
+}
+
+/// Registers a region, and exports it if peers can map or open its bytes.
+pub(super) fn announce(
+    engine: &Arc<Engine>,
+    options: RegionOptions,
+    bytes: Bytes,
+    shareable: Option<Shareable>,
+) -> Result<Region, Error> {
+    let RegionOptions { region, key, access } = options;
+    let bytes = Arc::new(bytes);
+    let mut held = engine.hold();
+    let core = held.core();
+    if core.keeps_retired(region) {
+        // An operation that uses the region may have ended, and its event may not have been handled yet.
+        core.visit();
+        if core.keeps_retired(region) {
+            return Err(Error::RegionInUse(region));
+        }
+    }
+    let member = core.member()?;
+    if member.memory_mut().holds(region) {
+        return Err(Error::RegionExists(region));
+    }
+    let tenant = member.member().config().tenants[engine.node.index()];
+    let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
+    member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
+    member.memory_mut().add(region, Arc::clone(&bytes));
+    if let (Some(local), Some(shareable)) = (&core.local, shareable) {
+        local.export(config, shareable.kept_by(&bytes));
+    }
+    drop(held);
+    let inner = Inner { engine: Arc::clone(engine), options, bytes };
+    Ok(Region { inner: Arc::new(inner) })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rackloom_protocol::RegionId;
 
 use super::error::{Error, Invalid};
-use super::node::Node;
+use super::node::{Node, announce};
+use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::memory::bytes::{Bytes, RegionMemory, Shareable};
 use crate::fabric::memory::device_memory::{DeviceBytes, DeviceMemory};
 use crate::fabric::memory::region::{Region, RegionOptions};
@@ -55,11 +56,12 @@ impl Node {
             };
             allocated.map_err(Error::system("cannot allocate a region"))
         };
-        let (bytes, length) = self.place_on_device(device, length, placing)?;
+        let mapped = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
+        let bytes = place(self.engine(), device, placing)?;
         let offer = is_shared.then(|| bytes.memory.offer(bytes.region)).and_then(|offered| {
             offered.inspect_err(|error| tracing::debug!("{error}; peers use frames")).ok()
         });
-        self.announce_shared(options, Bytes::on_device(bytes, length), offer.map(Shareable::OnDevice))
+        announce(self.engine(), options, Bytes::on_device(bytes, mapped), offer.map(Shareable::OnDevice))
     }
 
     /// Makes a region of device memory that the caller has allocated. Peers reach it in frames.
@@ -83,22 +85,9 @@ impl Node {
             unsafe { regions.borrow(region, address, length) };
             Ok(())
         };
-        let (bytes, length) = self.place_on_device(device, length, placing)?;
-        self.announce(options, Bytes::on_device(bytes, length))
-    }
-
-    /// Makes bytes on the device under a new number of the device. Returns them with their length.
-    fn place_on_device(
-        &self,
-        device: DeviceChoice,
-        length: u64,
-        placing: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
-    ) -> Result<(DeviceBytes, usize), Error> {
-        let bytes = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
-        let memory = self.device(device)?;
-        let region = memory.name();
-        placing(&mut memory.lock(), region)?;
-        Ok((DeviceBytes { memory, region }, bytes))
+        let mapped = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
+        let bytes = place(self.engine(), device, placing)?;
+        self.announce(options, Bytes::on_device(bytes, mapped))
     }
 
     /// Calls `act` with the device of this node's regions, for memory, streams and kernels of the caller. `None` if the node has no region on
@@ -109,25 +98,34 @@ impl Node {
         let mut regions = device.lock();
         Some(act(regions.device()))
     }
+}
 
-    /// Returns the node's device. Opens it for the first region on it.
-    fn device(&self, choice: DeviceChoice) -> Result<Arc<DeviceMemory>, Error> {
-        let known = self.with_core(|core| Ok::<_, Error>(core.member()?.memory_mut().device().cloned()))?;
-        let device = match known {
-            Some(device) => device,
-            None => {
-                // Kernels may have to be compiled, which takes too long under the node's lock.
-                let opened = DeviceMemory::open(choice).map_err(Error::system("cannot open the device"))?;
-                self.with_core(|core| {
-                    let device = add_device_regions(core.member()?, opened);
-                    core.local.iter_mut().for_each(|local| local.set_device(device.shared()));
-                    Ok::<_, Error>(device)
-                })?
-            }
-        };
-        if device.choice == choice {
-            return Ok(device);
+/// Makes bytes on the device under a new number of the device.
+pub(super) fn place(
+    engine: &Arc<Engine>,
+    device: DeviceChoice,
+    placing: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
+) -> Result<DeviceBytes, Error> {
+    let memory = device_of(engine, device)?;
+    let region = memory.name();
+    placing(&mut memory.lock(), region)?;
+    Ok(DeviceBytes { memory, region })
+}
+
+/// Returns the node's device. Opens it for the first region on it.
+pub(super) fn device_of(engine: &Engine, choice: DeviceChoice) -> Result<Arc<DeviceMemory>, Error> {
+    let known = engine.hold().core().member()?.memory_mut().device().cloned();
+    let device = match known {
+        Some(device) => device,
+        None => {
+            // Kernels may have to be compiled, which takes too long under the node's lock.
+            let opened = DeviceMemory::open(choice).map_err(Error::system("cannot open the device"))?;
+            let mut held = engine.hold();
+            let core = held.core();
+            let device = add_device_regions(core.member()?, opened);
+            core.local.iter_mut().for_each(|local| local.set_device(device.shared()));
+            device
         }
-        Err(Error::Invalid(Invalid::OtherDevice))
-    }
+    };
+    if device.choice == choice { Ok(device) } else { Err(Error::Invalid(Invalid::OtherDevice)) }
 }

@@ -1,5 +1,8 @@
-//! A pool of memory. The pool reserves regions and allocates blocks from them. Its regions belong to a node of a program
-//! ([`crate::fabric::NodePool`]) or to the memory of a member that runs without that API ([`HostMemory`]).
+//! Pools of memory, and the reports and settings that all kinds of pools share.
+//!
+//! A [`Pool`] allocates blocks. It reserves regions and allocates blocks from them. Its regions belong to a node of a program
+//! ([`crate::fabric::NodePool`]) or to the memory of a member that runs without that API ([`HostMemory`]). A [`crate::fabric::MemoryPool`] allocates
+//! whole regions of a node, on the host or on a device.
 //!
 //! *Reserved* is the memory that the pool holds; *used* is the memory that its callers hold. The current and the maximum value of each are counted. A
 //! pool that may grow reserves another region when no region has enough free space. Trimming a pool releases its unused regions. Each tenant may have
@@ -9,6 +12,7 @@
 //! pools. The pool does not handle keys or peers. It does not zero memory that is allocated again.
 
 mod accounts;
+pub(crate) mod cache;
 mod free_list;
 mod leaks;
 
@@ -24,6 +28,7 @@ use accounts::Accounts;
 use free_list::FreeList;
 
 pub use crate::memory::{QuotaExceeded, Statistics, Usage};
+pub use cache::{REUSE_WAIT_MS, ReusePolicies};
 pub use leaks::{Leak, LeakReport};
 
 /// Granularity of blocks, in bytes. Blocks begin and end at multiples of it: a cache line, so that two blocks never share one.

@@ -126,6 +126,9 @@ pub(super) struct Export {
     pub(super) control: Control,
     control_file: OwnedFd,
     bytes: SharedBytes,
+    /// Keeps the memory allocated while an importer has it open, also after the export. `None` if the importers' mappings suffice, or the caller
+    /// keeps the memory until the export is withdrawn.
+    owner: Option<MemoryOwner>,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
     /// The last raise of the generation came without a barrier for the importers.
@@ -137,19 +140,21 @@ pub(super) struct Export {
 pub(crate) enum SharedBytes {
     /// A sealed file.
     File(OwnedFd),
-    /// A handle for the importer's device. `owner` keeps the memory allocated: a device must not free memory that another process has open. It is
-    /// `None` if the caller keeps the memory until the export is withdrawn.
-    OnDevice { offer: Offer, owner: Option<MemoryOwner> },
+    /// A handle for the importer's device.
+    OnDevice(Offer),
 }
 
-/// Value that frees memory on a device when it is dropped.
+/// Value that frees the memory of a region when it is dropped.
 pub(crate) type MemoryOwner = Arc<dyn Any + Send + Sync>;
 
-/// Ended export of memory on a device that importers have not closed yet.
+/// Ended export of memory that importers have not closed yet.
 #[derive(Debug)]
 struct Kept {
     /// Generation at the end of the export, which no other export has.
     generation: u64,
+    control: Control,
+    /// Announcements of importers are not reliable.
+    is_unconfirmed: bool,
     #[expect(dead_code, reason = "dropped when the last importer has closed the memory")]
     owner: MemoryOwner,
 }
@@ -176,6 +181,7 @@ pub(super) enum State {
     /// The export has ended, and its memory waits until the importer has closed it.
     Leaving {
         generation: u64,
+        slot: u32,
     },
 }
 
@@ -241,19 +247,20 @@ impl Exporter {
             return Err(ExportError::NoSuchRegion(region));
         }
         let bytes = match memory.offer(region) {
-            Some(offer) => offer.map(|offer| SharedBytes::OnDevice { offer, owner: None }),
+            Some(offer) => offer.map(SharedBytes::OnDevice),
             None => memory
                 .file(region)
                 .ok_or(io::ErrorKind::NotFound.into())
                 .and_then(|file| file.try_clone_to_owned())
                 .map(SharedBytes::File),
         };
-        self.export_bytes(config, bytes.map_err(|cause| ExportError::System { region, cause })?)?;
+        self.export_bytes(config, bytes.map_err(|cause| ExportError::System { region, cause })?, None)?;
         memory.set_exported(region, true);
         Ok(())
     }
 
-    /// Exports a region whose bytes the caller keeps until the export is withdrawn or retired. Bytes on a device with an owner are kept here.
+    /// Exports a region whose bytes the caller keeps until the export is withdrawn or retired. An owner is kept here until the last importer has
+    /// closed the memory.
     ///
     /// # Errors
     /// [`ExportError::AlreadyExported`], [`ExportError::System`].
@@ -261,6 +268,7 @@ impl Exporter {
         &mut self,
         config: RegionConfig,
         bytes: SharedBytes,
+        owner: Option<MemoryOwner>,
     ) -> Result<(), ExportError> {
         let region = config.region;
         if self.exported(region).is_some() {
@@ -274,6 +282,7 @@ impl Exporter {
             control,
             control_file,
             bytes,
+            owner,
             generation,
             is_revoked: false,
             is_unconfirmed: false,
@@ -299,18 +308,16 @@ impl Exporter {
     }
 
     /// Ends an export at once, with or without importers, because the owner drops the region. Importers keep their pages, and each later access of
-    /// theirs fails with [`super::AccessError::Revoked`]. Memory on a device with an owner stays allocated until the last importer has closed it.
-    /// Does nothing if the region is not exported.
-    pub(crate) fn retire(&mut self, region: RegionId) {
-        if self.raise(region).is_err() {
-            return;
-        }
-        let ended = self.exports.iter().position(|export| export.config.region == region);
-        ended.into_iter().for_each(|index| self.close(index));
+    /// theirs fails with [`super::AccessError::Revoked`]. Memory with an owner stays allocated until the last importer has closed it: if there is one,
+    /// returns the generation by which [`Exporter::quiet_among`] knows the export. Does nothing if the region is not exported.
+    pub(crate) fn retire(&mut self, region: RegionId) -> Option<u64> {
+        self.raise(region).ok()?;
+        let index = self.exports.iter().position(|export| export.config.region == region)?;
+        self.close(index)
     }
 
     /// Ends all exports and accepts no more requests, because the owner leaves. Each later access of an importer fails with
-    /// [`super::AccessError::OwnerGone`]. Returns `true` if importers still have memory of a device open: call [`Exporter::serve`] until
+    /// [`super::AccessError::OwnerGone`]. Returns `true` if importers still have memory with an owner open: call [`Exporter::serve`] until
     /// [`Exporter::keeps_memory`] is false.
     pub(crate) fn end(&mut self) -> bool {
         if self.listener.take().is_some() {
@@ -320,6 +327,7 @@ impl Exporter {
             // Importers in an access may go on: their pages, and memory with an owner, stay until they have left.
             self.exports[0].control.raise_without_barrier(OWNER_LEFT);
             self.exports[0].generation = self.next_generation();
+            self.exports[0].is_unconfirmed = true;
             self.close(0);
         }
         self.connections.retain(|connection| matches!(connection.state, State::Leaving { .. }));
@@ -331,28 +339,57 @@ impl Exporter {
         !self.kept.is_empty()
     }
 
-    /// Removes an export whose generation was raised. Its importers are disconnected, or awaited.
-    fn close(&mut self, index: usize) {
-        let Export { config, bytes, generation, .. } = self.exports.swap_remove(index);
+    /// Returns the number of those ended exports whose importers still have the memory open, and are in no access. No further access begins.
+    pub(crate) fn quiet_among(&self, generations: &[u64]) -> usize {
+        let is_quiet = |kept: &&Kept| {
+            let in_progress = |connection: &Connection| match connection.state {
+                State::Leaving { generation, slot } if generation == kept.generation => {
+                    kept.control.in_progress(Slot::new(slot))
+                }
+                _ => 0,
+            };
+            !kept.is_unconfirmed && self.connections.iter().all(|connection| in_progress(connection) == 0)
+        };
+        let named = self.kept.iter().filter(|kept| generations.contains(&kept.generation));
+        named.filter(is_quiet).count()
+    }
+
+    /// Returns `true` if importers of an ended export still have the memory open.
+    pub(crate) fn is_kept(&self, generation: u64) -> bool {
+        self.kept.iter().any(|kept| kept.generation == generation)
+    }
+
+    /// Removes an export whose generation was raised. Its importers are disconnected, or awaited if the memory has an owner: then returns the
+    /// generation.
+    fn close(&mut self, index: usize) -> Option<u64> {
+        let Export { config, owner, control, generation, is_unconfirmed, .. } =
+            self.exports.swap_remove(index);
         let is_importing =
             |state| matches!(state, State::Importing { region, .. } if region == config.region);
-        let SharedBytes::OnDevice { owner: Some(owner), .. } = bytes else {
+        let Some(owner) = owner else {
             self.connections.retain(|connection| !is_importing(connection.state));
-            return;
+            return None;
         };
         let mut importers = 0;
-        for connection in self.connections.iter_mut().filter(|connection| is_importing(connection.state)) {
-            connection.state = State::Leaving { generation };
-            importers += 1;
+        for connection in &mut self.connections {
+            if let State::Importing { region, slot, .. } = connection.state
+                && region == config.region
+            {
+                connection.state = State::Leaving { generation, slot };
+                importers += 1;
+            }
         }
-        if importers > 0 {
-            self.kept.push(Kept { generation, owner });
+        if importers == 0 {
+            return None;
         }
+        self.kept.push(Kept { generation, control, is_unconfirmed, owner });
+        Some(generation)
     }
 
     /// Gives the memory of an ended export back if no importer has it open.
     fn free_kept(&mut self, generation: u64) {
-        let is_leaving = |state| matches!(state, State::Leaving { generation: left } if left == generation);
+        let is_leaving =
+            |state| matches!(state, State::Leaving { generation: left, .. } if left == generation);
         if !self.connections.iter().any(|connection| is_leaving(connection.state)) {
             self.kept.retain(|kept| kept.generation != generation);
         }
@@ -476,7 +513,7 @@ impl Exporter {
     /// Handles a peer that has closed its connection or ended.
     fn release(&mut self, index: usize, events: &mut impl FnMut(ExportEvent)) {
         let gone = self.connections.swap_remove(index);
-        if let State::Leaving { generation } = gone.state {
+        if let State::Leaving { generation, .. } = gone.state {
             self.free_kept(generation);
         }
         let State::Importing { region, by, slot } = gone.state else { return };
@@ -535,11 +572,12 @@ impl Exporter {
         let RegionConfig { length, access, .. } = export.config;
         let on_device = match &export.bytes {
             SharedBytes::File(_) => None,
-            SharedBytes::OnDevice { offer, .. } => {
+            SharedBytes::OnDevice(offer) => {
                 Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
             }
         };
-        let grant = Grant { length, generation: export.generation, slot, access, on_device };
+        let is_awaited = export.owner.is_some();
+        let grant = Grant { length, generation: export.generation, slot, access, is_awaited, on_device };
         Ok(Granted { request, export, grant })
     }
 
@@ -578,7 +616,7 @@ fn send_grant(
 ) -> Result<(), Refusal> {
     let file = match &export.bytes {
         SharedBytes::File(file) => Some(file),
-        SharedBytes::OnDevice { offer, .. } => offer.file.as_ref(),
+        SharedBytes::OnDevice(offer) => offer.file.as_ref(),
     };
     let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
     descriptors.push(export.control_file.as_fd());

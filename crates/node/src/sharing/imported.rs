@@ -42,6 +42,7 @@ pub struct ImportedRegion {
     doorbell: Option<Doorbell>,
     length: usize,
     access: Access,
+    is_awaited: bool,
     generation: u64,
     slot: Slot,
     owner: NodeId,
@@ -77,6 +78,7 @@ impl ImportedRegion {
             connection,
             doorbell,
             access: grant.access,
+            is_awaited: grant.is_awaited,
             generation: grant.generation,
             slot: Slot::new(grant.slot),
             owner,
@@ -345,7 +347,7 @@ impl ImportedRegion {
 
     /// Returns `true` if the owner keeps the memory until this import is dropped.
     pub(super) const fn is_awaited_by_owner(&self) -> bool {
-        matches!(self.bytes, Backing::Device(_))
+        self.is_awaited
     }
 
     pub(super) fn connection(&self) -> BorrowedFd<'_> {

@@ -8,7 +8,7 @@ use rackloom_protocol::{Access, Key, NodeId, RegionId};
 use crate::memory::{DeviceKind, HANDLE_BYTES};
 
 const MAGIC: [u8; 4] = *b"RLMI";
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
@@ -129,6 +129,8 @@ pub(super) struct Grant {
     pub(super) generation: u64,
     pub(super) slot: u32,
     pub(super) access: Access,
+    /// The owner keeps the memory until the importer has closed it, so an importer closes it soon after the end of the export.
+    pub(super) is_awaited: bool,
     /// Handle of the bytes, if they are on a device and not in a file.
     pub(super) on_device: Option<OnDevice>,
 }
@@ -144,6 +146,7 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
             let bits = [(read, READ), (write, WRITE), (atomic, ATOMIC)];
             bytes[8..12].copy_from_slice(&grant.slot.to_le_bytes());
             bytes[12] = bits.iter().map(|(is_allowed, bit)| u8::from(*is_allowed) * bit).sum();
+            bytes[15] = u8::from(grant.is_awaited);
             bytes[16..24].copy_from_slice(&grant.length.to_le_bytes());
             bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
             if let Some(OnDevice { kind, handle, has_file }) = grant.on_device {
@@ -181,6 +184,7 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
         generation: u64::from_le_bytes(field(bytes, 24)?),
         slot: u32::from_le_bytes(field(bytes, 8)?),
         access,
+        is_awaited: bytes[15] != 0,
         on_device,
     }))
 }
@@ -204,13 +208,13 @@ mod tests {
         fn requests_and_grants_are_parsed_after_emission(
             requester in any::<u16>(), region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
             slot in any::<u32>(), rights in any::<[bool; 3]>(), index in 0..3_usize, byte in any::<u8>(),
-            has_file in any::<bool>(),
+            has_file in any::<bool>(), is_awaited in any::<bool>(),
         ) {
             let request = ImportRequest { requester: NodeId(requester), region: RegionId(region), key: Key(key) };
             prop_assert_eq!(ImportRequest::parse(&request.emit()), Some(request));
             let [read, write, atomic] = rights;
             let on_device = index.checked_sub(1).map(|index| OnDevice { kind: KINDS[index], handle: [byte; HANDLE_BYTES], has_file });
-            let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, on_device };
+            let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, is_awaited, on_device };
             prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
         }
 

@@ -48,7 +48,7 @@ impl Exports {
         Ok(Self { exporter, end, thread: Some(thread) })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Exporter> {
+    pub(in crate::fabric) fn lock(&self) -> MutexGuard<'_, Exporter> {
         locked(&self.exporter)
     }
 }
@@ -90,7 +90,8 @@ impl Drop for Exports {
     }
 }
 
-#[cfg(all(test, feature = "gpu"))]
+#[cfg(test)]
+#[cfg(feature = "gpu")]
 mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};

@@ -35,7 +35,7 @@ use crate::fabric::engine::deaths::Deaths;
 use crate::fabric::engine::member::Member;
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::{LocalMemory, SharedDevice};
-use crate::sharing::{AccessError, Direct, Importer, PendingImport, Seats, SharedBytes};
+use crate::sharing::{AccessError, Direct, Importer, MemoryOwner, PendingImport, Seats, SharedBytes};
 use crate::wires::Doorbell;
 
 /// Interval between looks for answers to requests for memory, in nanoseconds. Each costs a system call per request.
@@ -162,9 +162,9 @@ impl LocalPaths {
     }
 
     /// Exports a new region to the peers. Without descriptors for it, peers use frames.
-    pub(super) fn export(&self, config: RegionConfig, bytes: SharedBytes) {
+    pub(super) fn export(&self, config: RegionConfig, (bytes, owner): (SharedBytes, Option<MemoryOwner>)) {
         let mut exporter = self.exports.lock();
-        let exported = exporter.export_bytes(config, bytes);
+        let exported = exporter.export_bytes(config, bytes, owner);
         exporter.set_awaited(config.region, self.awaited.contains(&config.region));
         if let Err(error) = exported {
             tracing::debug!("{error}; peers use frames");
@@ -178,15 +178,22 @@ impl LocalPaths {
         self.requests.retain(|request| !matches!(request.state, RequestState::Refused { .. }));
     }
 
-    /// Ends the access of peers to a region.
-    pub(super) fn retire(&self, region: RegionId) {
-        self.exports.lock().retire(region);
+    /// Ends the access of peers to a region. Returns the number of the ended export if peers keep its memory.
+    pub(super) fn retire(&self, region: RegionId) -> Option<u64> {
+        self.exports.lock().retire(region)
+    }
+
+    /// Returns the exports of this node.
+    pub(super) fn exports(&self) -> Arc<Exports> {
+        Arc::clone(&self.exports)
     }
 
     /// Ends the access of peers to all regions, for a fault script.
     pub(super) fn revoke_all(&self) {
         let mut exporter = self.exports.lock();
-        exporter.regions().into_iter().for_each(|region| exporter.retire(region));
+        for region in exporter.regions() {
+            exporter.retire(region);
+        }
     }
 
     /// Makes peers use frames for all regions of this node, because frames only meet the faults of a script in memory.
@@ -394,6 +401,13 @@ impl LocalPaths {
     fn forget(&mut self, node: NodeId) {
         self.direct.forget(node);
         self.requests.retain(|request| request.owner != node);
+    }
+}
+
+impl Drop for LocalPaths {
+    fn drop(&mut self) {
+        // Another user of the exports may keep them for a moment longer, and the directory of the socket closes now.
+        self.exports.lock().end();
     }
 }
 

@@ -18,6 +18,7 @@ use rackloom_protocol::{
 
 use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::element::Element;
+use super::pooled::{PooledBytes, Segment};
 use crate::fabric::engine::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::memory::{Local, LocalMemory, Offer, SharedDevice};
@@ -44,6 +45,7 @@ enum Backing {
     Buffer(Box<dyn Any + Send + Sync>),
     Caller,
     Device(DeviceBytes),
+    Pooled(PooledBytes),
 }
 
 /// Object by which peers map or open bytes.
@@ -56,13 +58,14 @@ pub(in crate::fabric) enum Shareable {
 }
 
 impl Shareable {
-    /// Returns the object as an export. Memory on a device stays allocated while a peer has it open.
-    pub(in crate::fabric) fn kept_by(self, bytes: &Arc<Bytes>) -> SharedBytes {
+    /// Returns the object as an export, with the value that peers keep while they have the memory open: the piece of a pool, or memory on a device.
+    pub(in crate::fabric) fn kept_by(self, bytes: &Arc<Bytes>) -> (SharedBytes, Option<MemoryOwner>) {
+        let piece = |pooled: &PooledBytes| -> MemoryOwner { Arc::<Segment>::clone(pooled.segment()) };
+        let owner = bytes.pooled_bytes().map(piece);
         match self {
-            Self::File(file) => SharedBytes::File(file),
+            Self::File(file) => (SharedBytes::File(file), owner),
             Self::OnDevice(offer) => {
-                let owner: MemoryOwner = Arc::<Bytes>::clone(bytes);
-                SharedBytes::OnDevice { offer, owner: Some(owner) }
+                (SharedBytes::OnDevice(offer), owner.or_else(|| Some(Arc::<Bytes>::clone(bytes))))
             }
         }
     }
@@ -104,10 +107,41 @@ impl Bytes {
         Self { base: std::ptr::dangling_mut(), length, mapped: 0, backing: Backing::Device(bytes) }
     }
 
+    /// Uses a piece of a pool. Returns the object by which peers map it as well, if the system provides one.
+    pub(in crate::fabric) fn pooled(pooled: PooledBytes, length: usize) -> (Self, Option<Shareable>) {
+        let segment = pooled.segment();
+        let unshared = |error: io::Error| tracing::debug!("{error}; peers use frames");
+        let (base, shareable) = match segment.pages() {
+            Some((mapping, file)) => (Some(mapping.base()), file.try_clone().map(Shareable::File)),
+            None => (None, segment.offer().map(Shareable::OnDevice)),
+        };
+        let mapped = if base.is_some() { length } else { 0 };
+        let base = base.unwrap_or_else(std::ptr::dangling_mut);
+        let bytes = Self { base, length, mapped, backing: Backing::Pooled(pooled) };
+        (bytes, shareable.map_err(unshared).ok())
+    }
+
+    /// Returns the piece of a pool, if the bytes are one.
+    pub(in crate::fabric) const fn pooled_bytes(&self) -> Option<&PooledBytes> {
+        match &self.backing {
+            Backing::Pooled(pooled) => Some(pooled),
+            _ => None,
+        }
+    }
+
+    /// Returns the address of the first byte, in this process or on the device.
+    pub(in crate::fabric) fn start(&self) -> Option<u64> {
+        match self.device() {
+            Some(device) => device.address(),
+            None => Some(self.base.addr() as u64),
+        }
+    }
+
     /// Returns the device of the bytes, if they are on one.
-    pub(in crate::fabric) const fn device(&self) -> Option<&DeviceBytes> {
+    pub(in crate::fabric) fn device(&self) -> Option<&DeviceBytes> {
         match &self.backing {
             Backing::Device(bytes) => Some(bytes),
+            Backing::Pooled(pooled) => pooled.segment().device(),
             _ => None,
         }
     }
@@ -120,7 +154,7 @@ impl Bytes {
     /// Copies bytes in, to the host or the device. They are visible when this returns.
     pub(in crate::fabric) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.device() {
-            Some(device) => device.write(offset, bytes),
+            Some(device) => self.check(offset, bytes.len() as u64).and_then(|()| device.write(offset, bytes)),
             None => self.window().write(offset, bytes),
         }
     }
@@ -128,13 +162,19 @@ impl Bytes {
     /// Copies bytes out, from the host or the device.
     pub(in crate::fabric) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.device() {
-            Some(device) => device.read(offset, out),
+            Some(device) => self.check(offset, out.len() as u64).and_then(|()| device.read(offset, out)),
             None => self.window().read(offset, out),
         }
     }
 
     pub(in crate::fabric) fn length(&self) -> u64 {
         self.length as u64
+    }
+
+    /// Returns an error for a range that is not within the bytes. Memory of a device checks its own length, and a piece of a pool may be longer.
+    pub(in crate::fabric) fn check(&self, offset: u64, length: u64) -> Result<(), MemoryFault> {
+        let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length());
+        if is_within { Ok(()) } else { Err(MemoryFault::NotMapped) }
     }
 
     pub(in crate::fabric) fn window(&self) -> Window<'_> {
@@ -147,7 +187,7 @@ impl Bytes {
     pub(in crate::fabric) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
         match self.backing {
             Backing::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
-            Backing::Pages(_) | Backing::Caller | Backing::Device(_) => None,
+            Backing::Pages(_) | Backing::Caller | Backing::Device(_) | Backing::Pooled(_) => None,
         }
     }
 }
@@ -221,6 +261,16 @@ impl RegionMemory {
     /// Returns `true` if the bytes of a region are on the device.
     pub(in crate::fabric) fn is_on_device(&self, region: RegionId) -> bool {
         self.on_device(region).is_some()
+    }
+
+    /// Returns all regions, also those without a handle that an operation still uses.
+    pub(in crate::fabric) fn regions(&self) -> impl Iterator<Item = (RegionId, &Bytes)> {
+        self.regions.iter().map(|(region, bytes)| (*region, &**bytes))
+    }
+
+    /// Returns the regions with a handle.
+    pub(in crate::fabric) fn regions_in_use(&self) -> impl Iterator<Item = (RegionId, &Bytes)> {
+        self.regions().filter(|(region, _)| !self.retired.contains(region))
     }
 
     /// Returns the numbers of all regions.
@@ -408,8 +458,7 @@ impl LocalMemory for RegionMemory {
         let length = usize::try_from(range.length).ok()?;
         let bytes = self.get(range.region)?;
         if let Some(on_device) = bytes.device() {
-            let is_within = range.offset.checked_add(range.length)? <= bytes.length();
-            return is_within.then(|| on_device.location(range.offset));
+            return bytes.check(range.offset, range.length).ok().map(|()| on_device.location(range.offset));
         }
         let window = bytes.window();
         window.range(range.offset, length).ok()?;

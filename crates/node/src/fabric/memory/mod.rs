@@ -3,5 +3,6 @@
 pub(super) mod bytes;
 pub(super) mod device_memory;
 pub(super) mod element;
+pub(super) mod pooled;
 pub(super) mod region;
 pub(super) mod word;

@@ -187,6 +187,8 @@ impl Region {
         let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
             return Ok(false);
         };
+        self.inner.bytes.check(from, length).map_err(refused)?;
+        to.inner.bytes.check(at, length).map_err(refused)?;
         target.combine(at, (source, from), length, None).map_err(refused)
     }
 
@@ -199,6 +201,8 @@ impl Region {
         how: Option<(Arithmetic, Number)>,
     ) -> Result<bool, Error> {
         let Some(device) = self.inner.bytes.device() else { return Ok(false) };
+        self.inner.bytes.check(source, length).map_err(refused)?;
+        self.inner.bytes.check(target, length).map_err(refused)?;
         device.combine(target, (device, source), length, how).map_err(refused)
     }
 
@@ -251,8 +255,9 @@ impl Drop for Inner {
         let mut held = self.engine.hold();
         if let Core { member: Some(member), table, local, .. } = held.core() {
             member.member_mut().revoke(self.options.region);
-            if let Some(local) = local {
-                local.retire(self.options.region);
+            let kept = local.as_ref().and_then(|local| local.retire(self.options.region));
+            if let (Some(generation), Some(pooled)) = (kept, self.bytes.pooled_bytes()) {
+                pooled.note_export(generation);
             }
             member.memory_mut().retire(self.options.region, &table.uses);
         }
