@@ -315,3 +315,82 @@ fn a_node_that_leaves_reports_regions_that_were_not_dropped() {
         assert!(reports.try_recv().is_err(), "the other node has nothing to report");
     }
 }
+
+#[test]
+fn the_rack_file_sets_up_the_default_pools() {
+    let text = "name: pair\nshape: {ring: {nodes: 2}}\nnodes: {n1: {memory: {bytes: 1MiB, \
+                pool_release_threshold: 64KiB, pool_reuse: opportunistic}}}\n";
+    let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
+    let [plain, set_up] = fabric.nodes() else { unreachable!() };
+    for place in places() {
+        let pool = plain.default_pool(place).unwrap();
+        assert_eq!((pool.release_threshold(), pool.reuse_policies()), (0, ReusePolicies::ALL));
+        let pool = set_up.default_pool(place).unwrap();
+        let policies = ReusePolicies::NONE.opportunistic(true);
+        assert_eq!((pool.release_threshold(), pool.reuse_policies()), (64 << 10, policies));
+        let pool = set_up.new_pool(place).unwrap();
+        assert_eq!((pool.release_threshold(), pool.reuse_policies()), (0, ReusePolicies::ALL));
+    }
+}
+
+#[test]
+fn rights_of_one_node_replace_those_of_a_region_and_of_a_pool() {
+    let text = "name: three\nshape: {full-mesh: {nodes: 3}}\nservers: {box: [n0, n1, n2]}\n";
+    let denied = |result: Result<(), Error>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, Error::Refused { reason: OperationError::PermissionDenied, .. }), "{error}");
+    };
+    for place in places() {
+        let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
+        let [owner, first, second]: [Node; 3] = fabric.into_nodes().try_into().unwrap();
+        let _devices =
+            [&first, &second].map(|node| place.map(|place| node.allocate_on_device(options(9), place, 64)));
+        let into = first.allocate(options(1), 64).unwrap();
+        let pool = owner.new_pool(place).unwrap();
+        let region = pool.allocate(options(1), 64, "shared").unwrap();
+        let view = second.map_peer(region.address(0), BOUND).unwrap();
+        let store = |node: &Node, region: &Region| node.store(region.address(0), &[1; 8]).wait();
+        let load = || first.load(region.address(0), &into.slice(0..8)).wait();
+        let direct = |act: &dyn Fn()| {
+            let before = first.counters().direct_operations;
+            until("it is not mapped", || {
+                act();
+                first.counters().direct_operations > before
+            });
+        };
+        direct(&|| store(&first, &region).unwrap());
+
+        assert_eq!(pool.access(first.id()), None);
+        pool.set_access(first.id(), Some(Access::READ)).unwrap();
+        assert_eq!(pool.access(first.id()), Some(Access::READ));
+        assert_eq!(region.peer_access(first.id()).unwrap(), Access::READ);
+        assert_eq!(region.peer_access(second.id()).unwrap(), Access::ALL);
+        denied(store(&first, &region));
+        direct(&|| load().unwrap());
+        denied(store(&first, &region));
+        store(&second, &region).unwrap();
+        let revoked = view.write(0, &[1_u64]).unwrap_err();
+        assert!(matches!(revoked, Error::Refused { reason: OperationError::Revoked, .. }), "{revoked}");
+        second.map_peer(region.address(0), BOUND).unwrap().write(0, &[1_u64]).unwrap();
+        let later = pool.allocate(options(2), 64, "later").unwrap();
+        denied(store(&first, &later));
+        store(&second, &later).unwrap();
+
+        region.set_peer_access(first.id(), Some(Access::NONE)).unwrap();
+        denied(load());
+        let error = first.map_peer(region.address(0), BOUND).unwrap_err();
+        assert!(error.to_string().contains("no access"), "{error}");
+        pool.set_access(first.id(), None).unwrap();
+        assert_eq!((pool.access(first.id()), region.peer_access(first.id()).unwrap()), (None, Access::ALL));
+        for region in [&region, &later] {
+            store(&first, region).unwrap();
+        }
+        // Rights end with their region.
+        region.set_peer_access(first.id(), Some(Access::NONE)).unwrap();
+        drop(region);
+        let again = owner.allocate(options(1), 64).unwrap();
+        store(&first, &again).unwrap();
+        assert!(matches!(pool.set_access(NodeId(7), None), Err(Error::NoSuchNode(NodeId(7)))));
+        assert!(matches!(again.set_peer_access(NodeId(7), None), Err(Error::NoSuchNode(NodeId(7)))));
+    }
+}

@@ -43,7 +43,7 @@ pub use model::members::hosts::HostPlan;
 pub use model::members::hub::SwitchKind;
 pub use model::members::local::{LocalPath, LocalPlan};
 pub use model::members::member::{
-    MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan,
+    MemberPlan, MemoryDevice, MemoryOptions, PoolReuse, SecurityPlan, ShareBy, TenantPlan,
 };
 pub use model::members::paths::{PathPlan, RelayPaths};
 pub use model::objection::{Objection, Subject};

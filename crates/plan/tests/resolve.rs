@@ -3,8 +3,8 @@
 use rackloom_plan::{
     AlgorithmKind, Burst, Checks, Clock, CollectiveKind, DeadlockPolicy, DropFrames, ElementType,
     Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, JobName,
-    LossByKind, Medium, MemoryDevice, MemoryOptions, OwnCredits, PausePlan, Plan, ReduceOperation, ShareBy,
-    ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
+    LossByKind, Medium, MemoryDevice, MemoryOptions, OwnCredits, PausePlan, Plan, PoolReuse, ReduceOperation,
+    ShareBy, ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig,
@@ -50,6 +50,8 @@ fn every_key_arrives_where_it_belongs() {
         numa_node: Some(1),
         device,
         share: ShareBy::Pool,
+        pool_release_threshold: 1 << 20,
+        pool_reuse: PoolReuse::Opportunistic,
         mapped: Some(MemoryDevice::Cuda(1)),
     };
     assert_eq!((left.memory, right.memory, hub.memory), (held, held, MemoryOptions::default()));

@@ -32,7 +32,7 @@ fn memory(plan: &Plan) -> Option<String> {
     let special = plan.members.iter().filter(|member| member.memory != MemoryOptions::default());
     let special: Vec<_> = special.collect();
     for member in &special {
-        let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped, .. } = member.memory;
         let yes_or_dash = |condition: bool| if condition { "yes" } else { "-" }.to_owned();
         let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
         let shared_by = if device.is_some() { share.name() } else { "-" }.to_owned();

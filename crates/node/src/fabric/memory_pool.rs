@@ -6,11 +6,14 @@
 //!
 //! [`crate::fabric::NodePool`] is for many small blocks of a few regions that all have one key. Here each allocation is a region of its own.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rackloom_plan::MemoryOptions;
+use rackloom_protocol::{Access, NodeId};
+
 use super::error::{Error, Invalid};
-use super::node::Node;
+use super::node::{Node, announce};
 use super::on_device;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::local::exports::Exports;
@@ -42,7 +45,8 @@ pub struct MemoryPool {
 
 impl Node {
     /// Returns the node's default pool on a device, or on the host if `device` is `None`. The first call makes it; the first call for a device opens
-    /// the device. It has a release threshold of 0 and all reuse policies unless changed.
+    /// the device. Its release threshold and reuse policies are those of the rack file (`pool_release_threshold` and `pool_reuse` of the node's `memory`): 0 and all
+    /// policies unless stated.
     ///
     /// # Errors
     /// [`Error::System`] with a hint if there is no such device; [`Error::Invalid`] for a second device; [`Error::Closed`].
@@ -70,25 +74,25 @@ impl Node {
         Ok(())
     }
 
-    /// Makes another pool, on a device or on the host. It is independent of all other pools.
+    /// Makes another pool, on a device or on the host. It is independent of all other pools, with a release threshold of 0 and all reuse policies.
     ///
     /// # Errors
     /// Those of [`Node::default_pool`].
     pub fn new_pool(&self, device: Option<DeviceChoice>) -> Result<MemoryPool, Error> {
-        self.pool_of(device, |_, device| Arc::new(PoolState::new(device)))
+        self.pool_of(device, |_, device, _| Arc::new(PoolState::new(device)))
     }
 
     fn pool_of(
         &self,
         device: Option<DeviceChoice>,
-        find: impl FnOnce(&mut NodePools, Option<DeviceChoice>) -> Arc<PoolState>,
+        find: impl FnOnce(&mut NodePools, Option<DeviceChoice>, MemoryOptions) -> Arc<PoolState>,
     ) -> Result<MemoryPool, Error> {
         match device {
             Some(device) => drop(on_device::device_of(self.engine(), device)?),
             None => self.with_core(|core| core.member().map(|_| ()))?,
         }
         let mut pools = self.pools().lock().unwrap_or_else(PoisonError::into_inner);
-        let state = find(&mut pools, device);
+        let state = find(&mut pools, device, self.engine().memory);
         Ok(MemoryPool { engine: Arc::clone(self.engine()), state })
     }
 }
@@ -115,8 +119,41 @@ impl MemoryPool {
         let wanted = length.max(1).checked_next_multiple_of(unit);
         let free = self.take(wanted.ok_or(Error::Invalid(Invalid::RegionTooLarge))?)?;
         let pooled = PooledBytes::new(&self.state, free, tag);
-        let (bytes, shareable) = Bytes::pooled(pooled, mapped);
-        super::node::announce(&self.engine, options, bytes, shareable)
+        // The lock is held until the region is announced, so that no change of the rights misses it.
+        let rights = self.rights();
+        announce(&self.engine, options, Bytes::pooled(pooled, mapped), &rights)
+    }
+
+    /// Sets the access rights of one node to all regions of the pool, those that exist and later ones, in place of those of [`RegionOptions`]. `None`
+    /// removes them. All mappings of the regions end, also those of other nodes: operations map a region again, and a view ([`Node::map_peer`]) has
+    /// to be mapped again.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`] if the plan has no such GPU node; [`Error::Closed`].
+    pub fn set_access(&self, node: NodeId, access: Option<Access>) -> Result<(), Error> {
+        let mut rights = self.rights();
+        let mut held = self.engine.hold();
+        let core = held.core();
+        core.check_gpu_nodes(&[node])?;
+        rights.retain(|(known, _)| *known != node);
+        rights.extend(access.map(|access| (node, access)));
+        let is_ours =
+            |bytes: &Bytes| bytes.pooled_bytes().is_some_and(|pooled| Arc::ptr_eq(&pooled.pool, &self.state));
+        let memory = core.member()?.memory_mut();
+        let regions: Vec<_> =
+            memory.regions_in_use().filter(|(_, bytes)| is_ours(bytes)).map(|(region, _)| region).collect();
+        regions.into_iter().try_for_each(|region| core.set_access(region, node, access))
+    }
+
+    /// Returns the access rights that were set for a node with [`MemoryPool::set_access`]. `None`: those of each region's options.
+    #[must_use]
+    pub fn access(&self, node: NodeId) -> Option<Access> {
+        self.rights().iter().find(|(known, _)| *known == node).map(|(_, access)| *access)
+    }
+
+    /// Lock order: before the node's lock.
+    fn rights(&self) -> MutexGuard<'_, Vec<(NodeId, Access)>> {
+        self.state.rights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the number of bytes above which the pool releases unused memory to the system, whenever a region gives memory back. 0 by default: nothing

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
+    Access, Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
     OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
 };
 
@@ -27,6 +27,7 @@ use crate::fabric::memory::element::Element;
 use crate::fabric::memory::pooled::NodePools;
 use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 use crate::fabric::memory::word::{Word, maximum, minimum};
+use crate::sharing::ExportTerms;
 
 /// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///
@@ -228,7 +229,7 @@ impl Node {
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
-        announce(&self.engine, options, bytes, Some(Shareable::File(file)))
+        announce(&self.engine, options, (bytes, Some(Shareable::File(file))), &[])
     }
 
     /// Makes a region of `values`. [`Region::deregister`] returns them.
@@ -260,7 +261,7 @@ impl Node {
     }
 
     pub(super) fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
-        announce(&self.engine, options, bytes, None)
+        announce(&self.engine, options, (bytes, None), &[])
     }
 
     /// Waits until the number of a dropped region is free again, at most for `timeout`: until the operations that still use its bytes have
@@ -577,12 +578,12 @@ impl Node {
     }
 }
 
-/// Registers a region, and exports it if peers can map or open its bytes.
+/// Registers a region, and exports it if peers can map or open its bytes. `rights` are those of single nodes.
 pub(super) fn announce(
     engine: &Arc<Engine>,
     options: RegionOptions,
-    bytes: Bytes,
-    shareable: Option<Shareable>,
+    (bytes, shareable): (Bytes, Option<Shareable>),
+    rights: &[(NodeId, Access)],
 ) -> Result<Region, Error> {
     let RegionOptions { region, key, access } = options;
     let bytes = Arc::new(bytes);
@@ -602,9 +603,11 @@ pub(super) fn announce(
     let tenant = member.member().config().tenants[engine.node.index()];
     let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
     member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
+    rights.iter().for_each(|(peer, access)| member.member_mut().set_access(region, *peer, Some(*access)));
     member.memory_mut().add(region, Arc::clone(&bytes));
     if let (Some(local), Some(shareable)) = (&core.local, shareable) {
-        local.export(config, shareable.kept_by(&bytes));
+        let (shared, owner) = shareable.kept_by(&bytes);
+        local.export(config, shared, ExportTerms { owner, rights: rights.to_vec() });
     }
     drop(held);
     let inner = Inner { engine: Arc::clone(engine), options, bytes };

@@ -61,7 +61,8 @@ impl Node {
         let offer = is_shared.then(|| bytes.memory.offer(bytes.region)).and_then(|offered| {
             offered.inspect_err(|error| tracing::debug!("{error}; peers use frames")).ok()
         });
-        announce(self.engine(), options, Bytes::on_device(bytes, mapped), offer.map(Shareable::OnDevice))
+        let bytes = Bytes::on_device(bytes, mapped);
+        announce(self.engine(), options, (bytes, offer.map(Shareable::OnDevice)), &[])
     }
 
     /// Makes a region of device memory that the caller has allocated. Peers reach it in frames.

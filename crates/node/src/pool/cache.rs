@@ -5,6 +5,8 @@
 //!
 //! This file knows neither the kind of the memory nor the processes: a piece tells whether it is open, and the caller whether it is in use.
 
+use rackloom_plan::PoolReuse;
+
 use crate::memory::Statistics;
 
 /// Conditions under which a pool hands out freed memory that other nodes still have mapped. All hold unless changed.
@@ -58,6 +60,18 @@ impl ReusePolicies {
 impl Default for ReusePolicies {
     fn default() -> Self {
         Self::ALL
+    }
+}
+
+impl From<PoolReuse> for ReusePolicies {
+    fn from(reuse: PoolReuse) -> Self {
+        match reuse {
+            PoolReuse::All => Self::ALL,
+            PoolReuse::FollowEventDependencies => Self::NONE.follow_event_dependencies(true),
+            PoolReuse::Opportunistic => Self::NONE.opportunistic(true),
+            PoolReuse::InternalDependencies => Self::NONE.internal_dependencies(true),
+            PoolReuse::None => Self::NONE,
+        }
     }
 }
 

@@ -15,11 +15,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rackloom_protocol::{Instant, NodeId, RegionConfig, RegionId, Tenant};
+use rackloom_protocol::{Access, Instant, NodeId, RegionConfig, RegionId, Tenant};
 use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::control::{Control, OWNER_LEFT, SLOTS_MAX, Slot};
+use super::control::{Control, OWNER_LEFT, SLOTS_MAX, Slot, WITHHELD};
 use super::message::{Grant, ImportRequest, OnDevice, REQUEST_BYTES, Refusal, emit_answer};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
@@ -118,6 +118,8 @@ pub struct Exporter {
     pub(super) connections: Vec<Connection>,
     connection_next: u64,
     generation_next: u64,
+    /// Importers have to use frames.
+    pub(super) is_withheld: bool,
 }
 
 #[derive(Debug)]
@@ -126,9 +128,7 @@ pub(super) struct Export {
     pub(super) control: Control,
     control_file: OwnedFd,
     bytes: SharedBytes,
-    /// Keeps the memory allocated while an importer has it open, also after the export. `None` if the importers' mappings suffice, or the caller
-    /// keeps the memory until the export is withdrawn.
-    owner: Option<MemoryOwner>,
+    terms: ExportTerms,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
     /// The last raise of the generation came without a barrier for the importers.
@@ -142,6 +142,16 @@ pub(crate) enum SharedBytes {
     File(OwnedFd),
     /// A handle for the importer's device.
     OnDevice(Offer),
+}
+
+/// Terms of an export besides those of the region.
+#[derive(Debug, Default)]
+pub(crate) struct ExportTerms {
+    /// Keeps the memory allocated while an importer has it open, also after the export. `None` if the importers' mappings suffice, or the caller
+    /// keeps the memory until the export is withdrawn.
+    pub(crate) owner: Option<MemoryOwner>,
+    /// Access rights of single nodes, in place of those of the region.
+    pub(crate) rights: Vec<(NodeId, Access)>,
 }
 
 /// Value that frees the memory of a region when it is dropped.
@@ -220,6 +230,7 @@ impl Exporter {
             connections: Vec::new(),
             connection_next: LISTENER + 1,
             generation_next: 1,
+            is_withheld: false,
         })
     }
 
@@ -254,7 +265,11 @@ impl Exporter {
                 .and_then(|file| file.try_clone_to_owned())
                 .map(SharedBytes::File),
         };
-        self.export_bytes(config, bytes.map_err(|cause| ExportError::System { region, cause })?, None)?;
+        self.export_bytes(
+            config,
+            bytes.map_err(|cause| ExportError::System { region, cause })?,
+            ExportTerms::default(),
+        )?;
         memory.set_exported(region, true);
         Ok(())
     }
@@ -268,7 +283,7 @@ impl Exporter {
         &mut self,
         config: RegionConfig,
         bytes: SharedBytes,
-        owner: Option<MemoryOwner>,
+        terms: ExportTerms,
     ) -> Result<(), ExportError> {
         let region = config.region;
         if self.exported(region).is_some() {
@@ -282,7 +297,7 @@ impl Exporter {
             control,
             control_file,
             bytes,
-            owner,
+            terms,
             generation,
             is_revoked: false,
             is_unconfirmed: false,
@@ -362,11 +377,11 @@ impl Exporter {
     /// Removes an export whose generation was raised. Its importers are disconnected, or awaited if the memory has an owner: then returns the
     /// generation.
     fn close(&mut self, index: usize) -> Option<u64> {
-        let Export { config, owner, control, generation, is_unconfirmed, .. } =
+        let Export { config, terms, control, generation, is_unconfirmed, .. } =
             self.exports.swap_remove(index);
         let is_importing =
             |state| matches!(state, State::Importing { region, .. } if region == config.region);
-        let Some(owner) = owner else {
+        let Some(owner) = terms.owner else {
             self.connections.retain(|connection| !is_importing(connection.state));
             return None;
         };
@@ -393,6 +408,19 @@ impl Exporter {
         if !self.connections.iter().any(|connection| is_leaving(connection.state)) {
             self.kept.retain(|kept| kept.generation != generation);
         }
+    }
+
+    /// Sets the access rights of one node to a region, in place of those of the region; `None` removes them. All imports of the region end: their next
+    /// access fails with [`super::AccessError::Revoked`], and they may be requested again.
+    pub(crate) fn set_access(&mut self, region: RegionId, node: NodeId, access: Option<Access>) {
+        let generation = self.next_generation();
+        let is_open = |export: &&mut Export| export.config.region == region && !export.is_revoked;
+        let Some(export) = self.exports.iter_mut().find(is_open) else { return };
+        export.terms.rights.retain(|(known, _)| *known != node);
+        export.terms.rights.extend(access.map(|access| (node, access)));
+        export.generation = generation;
+        let mark = if self.is_withheld { WITHHELD } else { 0 };
+        export.is_unconfirmed = !export.control.raise(generation | mark);
     }
 
     /// Sets whether changes of a region must wake the owner. They do unless an owner that knows its waits says otherwise.
@@ -570,13 +598,18 @@ impl Exporter {
         let taken: Vec<u32> = self.slots(request.region).collect();
         let slot = (0..SLOTS_MAX).find(|slot| !taken.contains(slot)).ok_or(Refusal::TooManyImporters)?;
         let RegionConfig { length, access, .. } = export.config;
+        let own = export.terms.rights.iter().find(|(node, _)| *node == request.requester);
+        let access = own.map_or(access, |(_, access)| *access);
+        if access == Access::NONE {
+            return Err(Refusal::NoAccess);
+        }
         let on_device = match &export.bytes {
             SharedBytes::File(_) => None,
             SharedBytes::OnDevice(offer) => {
                 Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
             }
         };
-        let is_awaited = export.owner.is_some();
+        let is_awaited = export.terms.owner.is_some();
         let grant = Grant { length, generation: export.generation, slot, access, is_awaited, on_device };
         Ok(Granted { request, export, grant })
     }

@@ -54,10 +54,13 @@ pub enum Refusal {
     /// The owner's system refused a step.
     #[error("the owner's system refused")]
     OwnerFailed,
+    /// The owner has withdrawn the requester's access rights.
+    #[error("the requester has no access to the region")]
+    NoAccess,
 }
 
 impl Refusal {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::WrongUser,
         Self::NoSeat,
         Self::OtherServer,
@@ -68,6 +71,7 @@ impl Refusal {
         Self::TooManyImporters,
         Self::Malformed,
         Self::OwnerFailed,
+        Self::NoAccess,
     ];
 
     fn code(self) -> u16 {

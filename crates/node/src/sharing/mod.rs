@@ -28,7 +28,7 @@ mod socket;
 pub use access::AccessError;
 pub use direct::{CommandPath, Direct};
 pub use exporter::{ExportError, ExportEvent, Exporter};
-pub(crate) use exporter::{MemoryOwner, SharedBytes};
+pub(crate) use exporter::{ExportTerms, MemoryOwner, SharedBytes};
 pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};
 pub use message::Refusal;

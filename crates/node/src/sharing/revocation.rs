@@ -86,6 +86,7 @@ impl Exporter {
     /// Sets whether importers have to use frames. Their next access fails with [`super::AccessError::Withheld`] and does nothing. Accesses in
     /// progress continue. Revoked regions stay revoked.
     pub fn withhold(&mut self, is_withheld: bool) {
+        self.is_withheld = is_withheld;
         let mark = if is_withheld { WITHHELD } else { 0 };
         for export in &mut self.exports {
             export.is_unconfirmed |= !export.control.raise(export.generation | mark);

@@ -50,7 +50,7 @@ section! {
     }
 }
 
-static MEMORY_KEYS: [Key; 7] = joined(&[MEMORY_BYTES.keys, MEMORY_OPTIONS.keys]);
+static MEMORY_KEYS: [Key; 9] = joined(&[MEMORY_BYTES.keys, MEMORY_OPTIONS.keys]);
 pub(crate) static MEMORY: Table = table("memory", &MEMORY_KEYS);
 
 static DEFAULT_KEYS: [Key; 3] = with_defaults(

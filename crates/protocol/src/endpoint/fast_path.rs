@@ -15,8 +15,8 @@ use crate::endpoint::operations::memory_queue::Purpose;
 use crate::endpoint::operations::serving::pending;
 use crate::endpoint::peer::{KnownHeader, Peer};
 use crate::event::Event;
-use crate::ids::{Class, PortId, RegionId, Tenant};
-use crate::memory::regions::Need;
+use crate::ids::{Class, NodeId, PortId, RegionId, Tenant};
+use crate::memory::regions::{Caller, Need};
 use crate::memory::{FrameRange, LeaseId};
 use crate::time::Instant;
 use crate::wire::acks::plain_acks;
@@ -185,7 +185,8 @@ impl Endpoint {
             return None;
         }
         let mark = self.memory.mark();
-        let region = self.collect_writes(list, Tenant(u16_at(header, TENANT)), numbers.operation_count);
+        let caller = Caller { node: NodeId(u16_at(header, SOURCE)), tenant: Tenant(u16_at(header, TENANT)) };
+        let region = self.collect_writes(list, caller, numbers.operation_count);
         if region.is_none() {
             self.memory.forget(mark);
         }
@@ -194,10 +195,10 @@ impl Endpoint {
 
     // W-12, W-13
     /// Collects the ranges of a list of `count` permitted writes to one region. Returns `None` for any other list.
-    fn collect_writes(&mut self, list: &[u8], tenant: Tenant, count: u8) -> Option<RegionId> {
+    fn collect_writes(&mut self, list: &[u8], caller: Caller, count: u8) -> Option<RegionId> {
         let mut writes = Writes::of(list)?;
         let region = writes.region;
-        let granted = self.regions.grant(region, writes.key, tenant, Need::Write).ok()?;
+        let granted = self.regions.grant(region, writes.key, caller, Need::Write).ok()?;
         let mut found = 0_u32;
         while !writes.is_over() {
             let write = writes.take()?;

@@ -39,7 +39,7 @@ use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::link::state::LinkState;
 use crate::memory::regions::Regions;
-use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken, RegionConfig};
+use crate::memory::{Access, LeaseId, MemoryDone, MemoryRequest, MemoryToken, RegionConfig};
 use crate::operation::Command;
 use crate::operation::groups::Groups;
 use crate::operation::messages::Matching;
@@ -135,6 +135,18 @@ impl Endpoint {
     /// before the memory is freed.
     pub fn revoke(&mut self, region: RegionId) {
         self.regions.revoke(region);
+    }
+
+    /// Sets the access rights of one member to a region, in place of those that the region was registered with. `None` removes them. They end
+    /// when the region is revoked. Requests that arrive later are checked against them.
+    pub fn set_access(&mut self, region: RegionId, node: NodeId, access: Option<Access>) {
+        self.regions.set_access(region, node, access);
+    }
+
+    /// Returns the access rights of one member to a region, or `None` if there is no such region.
+    #[must_use]
+    pub fn access_of(&self, region: RegionId, node: NodeId) -> Option<Access> {
+        self.regions.access_of(region, node)
     }
 
     /// Returns true if the member is reachable now.

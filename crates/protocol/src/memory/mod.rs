@@ -103,6 +103,8 @@ pub struct Access {
 impl Access {
     /// All accesses.
     pub const ALL: Self = Self { read: true, write: true, atomic: true };
+    /// No access.
+    pub const NONE: Self = Self { read: false, write: false, atomic: false };
     /// Loads and gets only.
     pub const READ: Self = Self { read: true, write: false, atomic: false };
 }

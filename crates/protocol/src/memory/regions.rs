@@ -3,9 +3,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::RegionConfig;
+use super::{Access, RegionConfig};
 use crate::error::OperationError;
-use crate::ids::{Key, RegionId, Tenant};
+use crate::ids::{Key, NodeId, RegionId, Tenant};
 
 /// Kinds of remote access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub enum Need {
     Write,
     /// Fetch-add, compare-swap, swap.
     Atomic,
+}
+
+/// Member that accesses a region, as the plan and the frame say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Number of the member.
+    pub node: NodeId,
+    /// Tenant of the member.
+    pub tenant: Tenant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +43,8 @@ pub struct Regions {
     table: Vec<Region>,
     /// Revoked regions, oldest first. A region that was registered again meanwhile may still be listed.
     revoked: VecDeque<RegionId>,
+    /// Access rights of single members, in place of those of the region. Sorted by region and member.
+    rights: Vec<(RegionId, NodeId, Access)>,
 }
 
 impl Regions {
@@ -52,9 +63,38 @@ impl Regions {
     pub fn revoke(&mut self, region: RegionId) {
         let Ok(index) = self.position(region) else { return };
         if !core::mem::replace(&mut self.table[index].revoked, true) {
+            self.rights.retain(|(known, _, _)| *known != region);
             self.revoked.push_back(region);
             self.forget_oldest();
         }
+    }
+
+    /// Sets the access rights of one member to a region, in place of those of the region, until the region is revoked. `None` removes them.
+    pub fn set_access(&mut self, region: RegionId, node: NodeId, access: Option<Access>) {
+        let place = self.rights.binary_search_by_key(&(region, node), |(region, node, _)| (*region, *node));
+        match (place, access) {
+            (Ok(index), Some(access)) => self.rights[index].2 = access,
+            (Ok(index), None) => drop(self.rights.remove(index)),
+            (Err(index), Some(access)) => self.rights.insert(index, (region, node, access)),
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Returns the access rights of a member to a region whose own rights are `otherwise`.
+    #[inline]
+    fn access(&self, region: RegionId, node: NodeId, otherwise: Access) -> Access {
+        if self.rights.is_empty() {
+            return otherwise;
+        }
+        let place = self.rights.binary_search_by_key(&(region, node), |(region, node, _)| (*region, *node));
+        place.map_or(otherwise, |index| self.rights[index].2)
+    }
+
+    /// Returns the access rights of a member to a region, or `None` if there is no such region.
+    #[must_use]
+    pub fn access_of(&self, region: RegionId, node: NodeId) -> Option<Access> {
+        let found = self.get(region).filter(|found| !found.revoked)?;
+        Some(self.access(region, node, found.config.access))
     }
 
     fn forget_oldest(&mut self) {
@@ -84,17 +124,17 @@ impl Regions {
         })
     }
 
-    /// Checks an access of a caller of `tenant` who presents `key`.
+    /// Checks an access of a caller who presents `key`.
     pub fn check(
         &self,
         region: RegionId,
         key: Key,
-        tenant: Tenant,
+        caller: Caller,
         need: Need,
         offset: u64,
         length: u64,
     ) -> Result<(), OperationError> {
-        let granted = self.grant(region, key, tenant, need)?;
+        let granted = self.grant(region, key, caller, need)?;
         if granted.holds(offset, length) { Ok(()) } else { Err(OperationError::OutOfBounds) }
     }
 
@@ -104,11 +144,11 @@ impl Regions {
         &self,
         region: RegionId,
         key: Key,
-        tenant: Tenant,
+        caller: Caller,
         need: Need,
     ) -> Result<Granted, OperationError> {
         let found = self.get(region).ok_or(OperationError::NoSuchRegion)?;
-        if found.config.tenant != tenant {
+        if found.config.tenant != caller.tenant {
             return Err(OperationError::WrongTenant);
         }
         if found.config.key != key {
@@ -117,7 +157,7 @@ impl Regions {
         if found.revoked {
             return Err(OperationError::Revoked);
         }
-        let access = found.config.access;
+        let access = self.access(region, caller.node, found.config.access);
         let allowed = match need {
             Need::Read => access.read,
             Need::Write => access.write,
@@ -151,8 +191,6 @@ impl Granted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Access;
-
     const REGION: RegionConfig = RegionConfig {
         region: RegionId(3),
         length: 100,
@@ -161,10 +199,14 @@ mod tests {
         tenant: Tenant(1),
     };
 
+    const fn caller(tenant: u16) -> Caller {
+        Caller { node: NodeId(5), tenant: Tenant(tenant) }
+    }
+
     fn check(need: Need, key: u64, tenant: u16, offset: u64, length: u64) -> Result<(), OperationError> {
         let mut regions = Regions::default();
         regions.register(REGION);
-        regions.check(RegionId(3), Key(key), Tenant(tenant), need, offset, length)
+        regions.check(RegionId(3), Key(key), caller(tenant), need, offset, length)
     }
 
     #[test]
@@ -189,7 +231,7 @@ mod tests {
             regions.revoke(RegionId(u32::MAX));
         }
         assert!(regions.table.len() <= REVOKED_MAX + 1 && regions.revoked.len() <= REVOKED_MAX);
-        let check = |number| regions.check(RegionId(number), Key(7), Tenant(1), Need::Read, 0, 1);
+        let check = |number| regions.check(RegionId(number), Key(7), caller(1), Need::Read, 0, 1);
         assert_eq!(check(u32::MAX), Err(OperationError::Revoked));
         assert_eq!(check(count - 1), Err(OperationError::Revoked));
         assert_eq!(check(0), Err(OperationError::NoSuchRegion));
@@ -201,10 +243,32 @@ mod tests {
         assert!(regions.register(REGION));
         assert!(!regions.register(REGION));
         regions.revoke(RegionId(3));
-        let refused = regions.check(RegionId(3), Key(7), Tenant(1), Need::Read, 0, 1);
+        let refused = regions.check(RegionId(3), Key(7), caller(1), Need::Read, 0, 1);
         assert_eq!(refused, Err(OperationError::Revoked));
         assert!(!regions.holds(RegionId(3), 0, 1));
         assert!(regions.register(RegionConfig { key: Key(9), ..REGION }));
-        assert_eq!(regions.check(RegionId(3), Key(9), Tenant(1), Need::Read, 0, 1), Ok(()));
+        assert_eq!(regions.check(RegionId(3), Key(9), caller(1), Need::Read, 0, 1), Ok(()));
+    }
+
+    #[test]
+    fn rights_of_one_member_replace_those_of_the_region_until_it_is_revoked() {
+        let mut regions = Regions::default();
+        assert!(regions.register(REGION));
+        let check = |regions: &Regions, node, need| {
+            regions.check(RegionId(3), Key(7), Caller { node: NodeId(node), tenant: Tenant(1) }, need, 0, 8)
+        };
+        let denied = Err(OperationError::PermissionDenied);
+        for (node, access) in [(5, Access::READ), (2, Access::ALL), (9, Access::NONE)] {
+            regions.set_access(RegionId(3), NodeId(node), Some(access));
+        }
+        assert_eq!([Need::Read, Need::Write].map(|need| check(&regions, 5, need)), [Ok(()), denied]);
+        assert_eq!([Need::Atomic, Need::Write].map(|need| check(&regions, 2, need)), [Ok(()), Ok(())]);
+        assert_eq!(check(&regions, 9, Need::Read), denied);
+        assert_eq!([Need::Write, Need::Atomic].map(|need| check(&regions, 6, need)), [Ok(()), denied]);
+        regions.set_access(RegionId(3), NodeId(5), None);
+        assert_eq!(check(&regions, 5, Need::Write), Ok(()));
+        regions.revoke(RegionId(3));
+        assert!(regions.register(REGION));
+        assert_eq!(check(&regions, 9, Need::Read), Ok(()), "a region registered anew has its own rights");
     }
 }

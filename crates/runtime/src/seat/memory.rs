@@ -45,7 +45,8 @@ pub(super) fn allocate(
 }
 
 fn options(member: &MemberPlan) -> MemoryOptions {
-    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped, .. } =
+        member.memory;
     let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
     options
         .numa_node(numa_node.map(u32::from))

@@ -8,7 +8,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use rackloom_protocol::{Instant, NodeId, OperationError, OperationId, RegionId};
+use rackloom_protocol::{Access, Instant, NodeId, OperationError, OperationId, RegionId};
 
 use super::activity::{Activities, Activity};
 use super::member::Member;
@@ -262,6 +262,20 @@ impl Core {
 
     pub(in crate::fabric) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.as_deref_mut().ok_or(Error::Closed)
+    }
+
+    /// Sets the access rights of one node to a region of this node; `None` removes them. All mappings of the region end, and may be requested again.
+    pub(in crate::fabric) fn set_access(
+        &mut self,
+        region: RegionId,
+        node: NodeId,
+        access: Option<Access>,
+    ) -> Result<(), Error> {
+        self.member()?.member_mut().set_access(region, node, access);
+        if let Some(local) = &self.local {
+            local.set_access(region, node, access);
+        }
+        Ok(())
     }
 
     /// Begins an activity. Its end completes `operation`.

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
-use rackloom_plan::Plan;
+use rackloom_plan::{MemoryOptions, Plan};
 use rackloom_protocol::NodeId;
 use rustix::thread::sched_yield;
 
@@ -46,6 +46,8 @@ pub(in crate::fabric) struct Engine {
     servers: Vec<usize>,
     /// Nodes of one server use each other's memory without a frame.
     share_memory: bool,
+    /// Options of this node's memory in the plan.
+    pub(in crate::fabric) memory: MemoryOptions,
     policy: WaitPolicy,
 }
 
@@ -69,13 +71,17 @@ impl Engine {
             clock,
             servers: Vec::new(),
             share_memory: false,
+            memory: MemoryOptions::default(),
             policy,
         }
     }
 
-    /// Sets the servers of the GPU nodes, from the plan.
+    /// Sets the servers of the GPU nodes, and the options of this node's memory, from the plan.
     pub(in crate::fabric) fn set_servers(&mut self, plan: &Plan) {
         (self.servers, self.share_memory) = (plan.server_of_each_rank(), plan.has_local_paths());
+        if let Some(member) = plan.members.get(self.node.index()) {
+            self.memory = member.memory;
+        }
     }
 
     /// Returns the index of a node's server.

@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 use rackloom_plan::Plan;
 use rackloom_protocol::operation::{GET_BYTES_MAX, LOAD_STORE_BYTES_MAX};
-use rackloom_protocol::{Command, Instant, NodeId, OperationError, RegionConfig, RegionId, RemoteAddress};
+use rackloom_protocol::{
+    Access, Command, Instant, NodeId, OperationError, RegionConfig, RegionId, RemoteAddress,
+};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, test_kill_process};
 
@@ -35,7 +37,7 @@ use crate::fabric::engine::deaths::Deaths;
 use crate::fabric::engine::member::Member;
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::{LocalMemory, SharedDevice};
-use crate::sharing::{AccessError, Direct, Importer, MemoryOwner, PendingImport, Seats, SharedBytes};
+use crate::sharing::{AccessError, Direct, ExportTerms, Importer, PendingImport, Seats, SharedBytes};
 use crate::wires::Doorbell;
 
 /// Interval between looks for answers to requests for memory, in nanoseconds. Each costs a system call per request.
@@ -162,9 +164,9 @@ impl LocalPaths {
     }
 
     /// Exports a new region to the peers. Without descriptors for it, peers use frames.
-    pub(super) fn export(&self, config: RegionConfig, (bytes, owner): (SharedBytes, Option<MemoryOwner>)) {
+    pub(super) fn export(&self, config: RegionConfig, bytes: SharedBytes, terms: ExportTerms) {
         let mut exporter = self.exports.lock();
-        let exported = exporter.export_bytes(config, bytes, owner);
+        let exported = exporter.export_bytes(config, bytes, terms);
         exporter.set_awaited(config.region, self.awaited.contains(&config.region));
         if let Err(error) = exported {
             tracing::debug!("{error}; peers use frames");
@@ -181,6 +183,11 @@ impl LocalPaths {
     /// Ends the access of peers to a region. Returns the number of the ended export if peers keep its memory.
     pub(super) fn retire(&self, region: RegionId) -> Option<u64> {
         self.exports.lock().retire(region)
+    }
+
+    /// Sets the access rights of one peer to a region. All mappings of the region end, and may be requested again.
+    pub(super) fn set_access(&self, region: RegionId, peer: NodeId, access: Option<Access>) {
+        self.exports.lock().set_access(region, peer, access);
     }
 
     /// Returns the exports of this node.

@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rackloom_plan::MemoryOptions;
+use rackloom_protocol::{Access, NodeId};
+
 use super::device_memory::DeviceBytes;
 use crate::mapping::{Mapping, sealed_memfd};
 use crate::memory::{DeviceChoice, Offer};
@@ -82,11 +85,13 @@ pub(in crate::fabric) struct PoolState {
     /// Device of the memory, or `None` for the host.
     pub(in crate::fabric) device: Option<DeviceChoice>,
     cache: Mutex<Cache<Arc<Segment>>>,
+    /// Access rights of single nodes to all regions of the pool.
+    pub(in crate::fabric) rights: Mutex<Vec<(NodeId, Access)>>,
 }
 
 impl PoolState {
     pub(in crate::fabric) fn new(device: Option<DeviceChoice>) -> Self {
-        Self { device, cache: Mutex::default() }
+        Self { device, cache: Mutex::default(), rights: Mutex::default() }
     }
 
     /// Enters a poisoned lock too: each change is complete before anything can panic.
@@ -104,14 +109,29 @@ pub(in crate::fabric) struct NodePools {
 }
 
 impl NodePools {
-    pub(in crate::fabric) fn default_of(&mut self, device: Option<DeviceChoice>) -> Arc<PoolState> {
+    /// `memory` holds the settings of the rack file for a new default pool.
+    pub(in crate::fabric) fn default_of(
+        &mut self,
+        device: Option<DeviceChoice>,
+        memory: MemoryOptions,
+    ) -> Arc<PoolState> {
         let place = &mut self.defaults[usize::from(device.is_some())];
-        Arc::clone(place.get_or_insert_with(|| Arc::new(PoolState::new(device))))
+        let new = || {
+            let state = PoolState::new(device);
+            state.lock().release_threshold = memory.pool_release_threshold;
+            state.lock().reuse = memory.pool_reuse.into();
+            Arc::new(state)
+        };
+        Arc::clone(place.get_or_insert_with(new))
     }
 
-    pub(in crate::fabric) fn current_of(&mut self, device: Option<DeviceChoice>) -> Arc<PoolState> {
+    pub(in crate::fabric) fn current_of(
+        &mut self,
+        device: Option<DeviceChoice>,
+        memory: MemoryOptions,
+    ) -> Arc<PoolState> {
         let current = self.current[usize::from(device.is_some())].clone();
-        current.unwrap_or_else(|| self.default_of(device))
+        current.unwrap_or_else(|| self.default_of(device, memory))
     }
 
     pub(in crate::fabric) fn set_current(&mut self, pool: &Arc<PoolState>) {
@@ -124,7 +144,7 @@ impl NodePools {
 pub(in crate::fabric) struct PooledBytes {
     /// `None` only while the value is dropped.
     segment: Option<Arc<Segment>>,
-    pool: Arc<PoolState>,
+    pub(in crate::fabric) pool: Arc<PoolState>,
     /// Purpose of the allocation.
     pub(in crate::fabric) tag: String,
     /// Ended exports of the piece whose importers had it open.

@@ -150,6 +150,27 @@ impl Region {
         Slice { region: self.clone(), range }
     }
 
+    /// Sets the access rights of one node to this region, in place of those of its options, until the region ends. `None` removes them. All mappings of
+    /// the region end, also those of other nodes: operations map it again, and a view ([`crate::fabric::Node::map_peer`]) has to be mapped again.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`] if the plan has no such GPU node; [`Error::Closed`].
+    pub fn set_peer_access(&self, node: NodeId, access: Option<Access>) -> Result<(), Error> {
+        let mut held = self.inner.engine.hold();
+        held.core().check_gpu_nodes(&[node])?;
+        held.core().set_access(self.inner.options.region, node, access)
+    }
+
+    /// Returns the access rights of one node to this region: those that were set for the node or its pool, or else those of the options.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn peer_access(&self, node: NodeId) -> Result<Access, Error> {
+        let RegionOptions { region, access, .. } = self.inner.options;
+        let mut held = self.inner.engine.hold();
+        Ok(held.core().member()?.member().access_of(region, node).unwrap_or(access))
+    }
+
     /// Copies numbers into the region, at `offset` in bytes.
     ///
     /// # Errors

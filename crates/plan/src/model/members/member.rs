@@ -12,6 +12,7 @@ use crate::setting::table::Kind;
 use crate::setting::value::{Shown, Value};
 
 const NUMA_NODE_MAX: u64 = 1023;
+const POOL_BYTES_MAX: u64 = 64 << 30;
 
 /// Describes one GPU node or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,23 @@ named_values! {
         Handle = "handle",
         /// All regions are in one pool, which has one descriptor, and each region has a pointer into it.
         Pool = "pool",
+    }
+}
+
+named_values! {
+    /// Conditions under which a pool hands out memory that other nodes still have mapped.
+    pub enum PoolReuse {
+        /// All policies hold.
+        #[default]
+        All = "all",
+        /// Other nodes are in no access, as their words in shared memory say.
+        FollowEventDependencies = "follow-event-dependencies",
+        /// Other nodes have closed the memory.
+        Opportunistic = "opportunistic",
+        /// The allocation waits for one of the other conditions.
+        InternalDependencies = "internal-dependencies",
+        /// No policy holds.
+        None = "none",
     }
 }
 
@@ -72,6 +90,16 @@ section! {
         share: ShareBy {
             form = Kind::Choice(ShareBy::NAMES);
             default = ShareBy::Handle;
+        }
+        /// Size above which the default pools of a node of the library release unused memory.
+        pool_release_threshold: u64 {
+            form = Kind::Size(0, POOL_BYTES_MAX);
+            default = 0;
+        }
+        /// Policies by which the default pools of a node of the library reuse memory that other nodes still have mapped.
+        pool_reuse: PoolReuse {
+            form = Kind::Choice(PoolReuse::NAMES);
+            default = PoolReuse::All;
         }
         /// GPU whose kernels use memory of the host in place.
         mapped: Option<MemoryDevice> {

@@ -10,7 +10,7 @@ use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, Key, RegionId};
 use crate::link::credits::is_ahead;
-use crate::memory::regions::Need;
+use crate::memory::regions::{Caller, Need};
 use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
 use crate::operation::Atomic;
 use crate::operation::bulk::Bulk;
@@ -34,7 +34,7 @@ struct Batch {
 struct Service {
     lease: LeaseId,
     class: Class,
-    tenant: crate::ids::Tenant,
+    caller: Caller,
     selected: (RegionId, Key),
     batch: Option<Batch>,
     /// True if an operation completed at once that may make this node send. Answers of memory handle this themselves.
@@ -53,8 +53,8 @@ impl Endpoint {
         let class = header.class;
         peer.serving_from[class.index()] = header.first_operation;
         let nothing = (RegionId(u32::MAX), Key(0));
-        let (tenant, batch) = (header.tenant, None);
-        let mut service = Service { lease, class, tenant, selected: nothing, batch, may_send: false };
+        let (caller, batch) = (Caller { node: header.source, tenant: header.tenant }, None);
+        let mut service = Service { lease, class, caller, selected: nothing, batch, may_send: false };
         let mut number = header.first_operation;
         let mut reader = Operations::new(operations);
         while let Some(Ok(operation)) = reader.next() {
@@ -191,7 +191,7 @@ impl Endpoint {
     // W-13
     fn check(&self, service: &Service, need: Need, offset: u64, length: u64) -> Result<(), OperationError> {
         let (region, key) = service.selected;
-        self.regions.check(region, key, service.tenant, need, offset, length)
+        self.regions.check(region, key, service.caller, need, offset, length)
     }
 
     fn serve_write(
