@@ -265,6 +265,12 @@ pub trait Device: Send + std::fmt::Debug {
         width: u32,
         value: u64,
     ) -> Result<(), GpuError>;
+    /// Makes all later operations of the stream wait until an aligned word of 8 bytes is at least `value`, as signed difference: numbers may wrap.
+    /// Any stream, device or processor may write the word, also another process that has opened the memory. Nothing else ends the wait.
+    fn wait_word(&mut self, stream: StreamId, address: Address, value: u64) -> Result<(), GpuError> {
+        let _ = (stream, address, value);
+        Err(GpuError::NotSupported { function: "wait_word" })
+    }
     /// Moves `count` ranges, all at the same time: none may overlap with the target of another. The [`Move`]s are at `records`; the
     /// longest has `bytes_max` bytes.
     fn move_ranges(

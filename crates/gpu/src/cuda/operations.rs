@@ -198,6 +198,17 @@ impl Device for Cuda {
         }
     }
 
+    fn wait_word(&mut self, stream: StreamId, address: Address, value: u64) -> Result<(), GpuError> {
+        self.context.enter()?;
+        if self.shared.may_hold(address) {
+            // Streams cannot wait for words of a pool.
+            return Err(GpuError::NotSupported { function: "wait_word" });
+        }
+        let stream = self.raw_stream(stream)?;
+        // SAFETY: needed because the driver is C. The caller guarantees the word; flag 0 waits for a value that is at least as large.
+        unsafe { self.context.driver.functions().cuStreamWaitValue64_v2(stream, address.0, value, 0) }
+    }
+
     fn move_ranges(
         &mut self,
         stream: StreamId,

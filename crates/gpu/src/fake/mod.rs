@@ -71,6 +71,7 @@ enum Operation {
     Multiply { operands: [u64; 2], target: u64, sizes: [u32; 3] },
     Record { event: EventId, mark: u64 },
     Wait { event: EventId, mark: u64 },
+    WaitWord { address: u64, value: u64 },
 }
 
 impl Fake {
@@ -135,8 +136,17 @@ impl Fake {
     fn may_go_on(&self, stream: usize) -> bool {
         match self.streams[stream].front() {
             Some(Operation::Wait { event, mark }) => self.events[event.0 as usize].1 >= *mark,
+            Some(Operation::WaitWord { address, value }) => {
+                // A word that cannot be read is an error of the step.
+                self.store.word(*address).map_or(true, |word| word.wrapping_sub(*value).cast_signed() >= 0)
+            }
             first => first.is_some(),
         }
+    }
+
+    /// Returns true if a stream waits for a word, which others may write.
+    fn waits_for_word(&self) -> bool {
+        self.streams.iter().any(|stream| matches!(stream.front(), Some(Operation::WaitWord { .. })))
     }
 
     fn step_on(&mut self, stream: usize) -> Result<bool, GpuError> {
@@ -167,6 +177,7 @@ impl Fake {
             }
             Operation::Record { event, mark } => self.event_of(event)?.1 = mark,
             Operation::Wait { .. } => {}
+            Operation::WaitWord { address, .. } => drop(self.store.word(address)?),
         }
         Ok(true)
     }
@@ -304,6 +315,14 @@ impl Device for Fake {
         self.put(stream, Operation::Word { target: target.0, width, value })
     }
 
+    fn wait_word(&mut self, stream: StreamId, address: Address, value: u64) -> Result<(), GpuError> {
+        if !address.0.is_multiple_of(8) {
+            return Err(GpuError::NotSupported { function: "wait_word" });
+        }
+        self.bound(address.0, 8)?;
+        self.put(stream, Operation::WaitWord { address: address.0, value })
+    }
+
     fn move_ranges(
         &mut self,
         stream: StreamId,
@@ -368,7 +387,13 @@ impl Device for Fake {
     fn synchronize(&mut self, stream: StreamId) -> Result<(), GpuError> {
         self.check_health()?;
         while !self.stream_of(stream)?.is_empty() {
-            if !self.step()? {
+            if self.step()? {
+                continue;
+            }
+            if self.waits_for_word() {
+                // Another device writes it, as the processor sees it.
+                std::thread::yield_now();
+            } else {
                 let cause = format!("{stream:?} waits for an event that nothing will reach");
                 return Err(GpuError::System { what: "the fake device", cause });
             }

@@ -417,3 +417,36 @@ fn a_pool_of_a_device_hands_out_zeros_and_counts() {
         assert!(matches!(refused, GpuError::OutOfMemory { .. }), "{refused}");
     });
 }
+
+/// A producer and a consumer on two streams order themselves by two words, while the processor waits for neither.
+#[test]
+fn streams_wait_for_words_of_each_other() {
+    const ROUNDS: u64 = 20;
+    const BYTES: u64 = 4096;
+    on_every_device("streams_wait_for_words_of_each_other", |make, _| {
+        let mut device = make();
+        let (words, shared) = (device.allocate(256).unwrap(), device.allocate(BYTES).unwrap());
+        let source = device.allocate(ROUNDS * BYTES).unwrap();
+        let target = device.allocate(ROUNDS * BYTES).unwrap();
+        let mut landing = Landing::new(device).unwrap();
+        let data: Vec<u8> = (0..ROUNDS * BYTES).map(|at| (at / BYTES + at % 7) as u8).collect();
+        landing.write(source, &data).unwrap();
+        landing.finish().unwrap();
+        let device = landing.device();
+        let (producer, consumer) = (device.stream().unwrap(), device.stream().unwrap());
+        let (ready, finished) = (words, words.plus(8));
+        for round in 0..ROUNDS {
+            device.wait_word(producer, finished, round).unwrap();
+            device.copy(producer, shared, source.plus(round * BYTES), BYTES).unwrap();
+            device.write_word(producer, ready, 8, round + 1).unwrap();
+            device.wait_word(consumer, ready, round + 1).unwrap();
+            device.copy(consumer, target.plus(round * BYTES), shared, BYTES).unwrap();
+            device.write_word(consumer, finished, 8, round + 1).unwrap();
+        }
+        device.synchronize(producer).unwrap();
+        device.synchronize(consumer).unwrap();
+        let mut found = vec![0; data.len()];
+        landing.read_now(target, &mut found).unwrap();
+        assert!(found == data, "a round was read before it was ready, or overwritten before it was read");
+    });
+}

@@ -169,6 +169,9 @@ pub enum Invalid {
     /// The bytes of a region's handle are not those that [`super::Region::export`] returns.
     #[error("the bytes are no handle of a region; hint: both nodes must use one version of the library")]
     RegionHandle,
+    /// The region is in the memory of the host.
+    #[error("the region is not on a device; hint: allocate it with `Node::allocate_on_device`")]
+    NotOnDevice,
     /// The range is not within its region.
     #[error("the range is not within the region")]
     OutsideRegion,

@@ -75,6 +75,8 @@ mod report;
 mod request;
 mod seat;
 mod seat_control;
+#[cfg(feature = "gpu")]
+mod stream_events;
 mod switches;
 
 pub use crate::memory::DeviceChoice;
@@ -106,3 +108,5 @@ pub use rackloom_protocol::{
     Signal, SignalKind, Width,
 };
 pub use request::{Outcome, Received, Request};
+#[cfg(feature = "gpu")]
+pub use stream_events::{KernelAccess, StreamEvent};

@@ -69,6 +69,15 @@ impl Backing {
         }
     }
 
+    /// Returns the device and the address of opened memory.
+    #[cfg(feature = "gpu")]
+    pub(super) const fn on_device(&self) -> Option<(&SharedDevice, u64)> {
+        match self {
+            Self::Pages(_) => None,
+            Self::Device(opened) => Some((&opened.device, opened.address)),
+        }
+    }
+
     /// Returns a range, which the caller has checked to lie within the region.
     #[inline(always)]
     pub(super) fn span(&self, offset: u64, length: u64) -> Span<'_> {

@@ -21,6 +21,8 @@ use super::control::{Control, OWNER_LEFT, Slot, WITHHELD, begun};
 use super::first_thread::FirstThread;
 use super::message::Grant;
 use super::socket;
+#[cfg(feature = "gpu")]
+use crate::memory::SharedDevice;
 use crate::memory::{Local, LocalMemory};
 use crate::wires::Doorbell;
 
@@ -338,6 +340,24 @@ impl ImportedRegion {
         }
         let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length());
         if is_within { Ok(()) } else { Err(AccessError::OutOfBounds) }
+    }
+
+    /// Returns the device that has opened the region, and the address there. `None` for pages.
+    #[cfg(feature = "gpu")]
+    pub(crate) const fn on_device(&self) -> Option<(&SharedDevice, u64)> {
+        self.bytes.on_device()
+    }
+
+    /// Checks that this importer may read or write a word of 8 bytes.
+    ///
+    /// # Errors
+    /// [`AccessError`] as for a load or a store of the word.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn allows_word(&self, offset: u64, is_written: bool) -> Result<(), AccessError> {
+        if !offset.is_multiple_of(8) {
+            return Err(AccessError::Misaligned);
+        }
+        self.allows(if is_written { Need::Write } else { Need::Read }, offset, 8)
     }
 
     /// Returns `true` if the owner has ended the export, so that no access can succeed any more. Makes no system call.

@@ -125,6 +125,12 @@ impl PeerRegion {
         Ok(value[0])
     }
 
+    /// Returns the mapping.
+    #[cfg(feature = "gpu")]
+    pub(in crate::fabric) const fn imported(&self) -> &ImportedRegion {
+        &self.imported
+    }
+
     /// Announces several accesses at once, so that each of them costs less. The owner's revocation waits for the end of the value, for a bounded
     /// time, so keep it for microseconds.
     ///
@@ -215,7 +221,7 @@ impl PeerRegion {
     }
 
     #[cold]
-    fn error(&self, error: AccessError) -> Error {
+    pub(in crate::fabric) fn error(&self, error: AccessError) -> Error {
         Error::from_end(error.as_operation_error(), Some(self.owner()))
     }
 }
