@@ -4,6 +4,7 @@
 //! - [`order`] and [`notice`]: lines from the supervisor to a seat, and from a seat to the supervisor.
 //! - [`grant`]: wires of a seat, by descriptor.
 //! - [`request`] and [`links`]: lines on the control socket of a standing rack (`docs/control-socket.md`).
+//! - [`submitted`]: jobs that users submit to a standing rack.
 //! - [`report`], [`measure`], [`oracle`] and [`rest`]: results of members, and the report that is assembled from them.
 //!
 //! This crate opens no socket and no file.
@@ -21,4 +22,5 @@ pub mod report;
 pub mod request;
 pub mod rest;
 pub mod source;
+pub mod submitted;
 mod zero;

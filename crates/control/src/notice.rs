@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::portion::Portion;
 use crate::report::{EventRecord, MemberReport, MemoryReport, PathReport, PortReport, Verdict};
 use crate::rest::Rest;
+use crate::zero::is_zero;
 
 /// Line from a seat to the supervisor.
 #[derive(Debug, Deserialize, Serialize)]
@@ -105,4 +106,16 @@ pub struct SeatStatus {
     /// Operations of its job over mapped memory and in frames; absent if it shares no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<PathReport>,
+    /// Bytes that a program on the seat has moved through mapped memory of other nodes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub direct_bytes: u64,
+}
+
+impl SeatStatus {
+    /// Returns the bytes that the member has moved: in data frames that it sent, and through mapped memory.
+    #[must_use]
+    pub fn moved_bytes(&self) -> u64 {
+        let sent = self.ports.iter().map(|port| port.data_bytes_sent);
+        sent.fold(self.direct_bytes, u64::saturating_add)
+    }
 }

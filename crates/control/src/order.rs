@@ -87,6 +87,9 @@ pub struct Start {
     pub stays: bool,
     /// True if the seat follows a process that died. It serves the others and runs no job.
     pub is_successor: bool,
+    /// Bytes that the node may register with the fabric, if a submitted job holds the seat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_max_bytes: Option<u64>,
 }
 
 /// Memory that seats of one server share by mapping it.

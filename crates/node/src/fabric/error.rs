@@ -72,6 +72,18 @@ pub enum Error {
         "operations in flight still use {0}; hint: wait for them (Node::wait_until_free), cancel receives and waits, or choose another name"
     )]
     RegionInUse(RegionId),
+    /// The regions of the node would have more bytes than the job on its seat may use.
+    #[error(
+        "a region of {bytes} bytes exceeds the quota of the job: {used_bytes} of {limit_bytes} bytes are in use; hint: deregister regions, or submit the job with more memory"
+    )]
+    OverQuota {
+        /// Length of the region.
+        bytes: u64,
+        /// Bytes of all regions of the node.
+        used_bytes: u64,
+        /// Bytes that the job may use on a node.
+        limit_bytes: u64,
+    },
     /// A collective cannot complete any more, although all members may be alive.
     #[error(
         "the group is broken: {peer} gave up a collective or calls another one; hint: all members join with the same options and the same list of members, call the same collectives in the same order, and form a new group after a failure"

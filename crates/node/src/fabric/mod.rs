@@ -27,6 +27,7 @@
 //! |---|---|
 //! | read a rack file | [`Plan::parse`], whose error lists every mistake with its line |
 //! | run all nodes of a rack in one process, or one node of a rack of processes | [`Fabric::local`], [`Node::join`] |
+//! | run as a rank of a job on a standing rack | [`JobSeat`] |
 //! | allocate memory, or register memory of your own | [`Node::allocate`], [`Node::register`], [`Node::register_raw`] |
 //! | allocate many small blocks | [`Node::pool`] |
 //! | allocate or register memory of a GPU | [`Node::allocate_on_device`], [`Node::register_on_device`] |
@@ -108,5 +109,6 @@ pub use rackloom_protocol::{
     Signal, SignalKind, Width,
 };
 pub use request::{Outcome, Received, Request};
+pub use seat::job::JobSeat;
 #[cfg(feature = "gpu")]
 pub use stream_events::{KernelAccess, StreamEvent};

@@ -54,6 +54,9 @@ struct SharedHandle {
 
 impl SharedHandle {
     fn end(&self) {
+        if let Some(seat_control) = &self.seat_control {
+            seat_control.send_last_status();
+        }
         let listener = self.leak_listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         let leaks = listener.map(|listener| (listener, allocations_of(self.engine.hold().core())));
         self.engine.leave();
@@ -225,7 +228,8 @@ impl Node {
     /// rack has `force_wire`. Other regions are reached in frames.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if the system has no memory, [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::OverQuota`] on the seat of a job, [`Error::System`] if the system has no
+    /// memory, [`Error::Closed`].
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid(Invalid::RegionTooLarge))?;
         let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
@@ -235,7 +239,7 @@ impl Node {
     /// Makes a region of `values`. [`Region::deregister`] returns them.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::OverQuota`] on the seat of a job, [`Error::Closed`].
     pub fn register<T: Element>(&self, options: RegionOptions, values: Vec<T>) -> Result<Region, Error> {
         self.announce(options, Bytes::own(values))
     }
@@ -596,9 +600,13 @@ pub(super) fn announce(
             return Err(Error::RegionInUse(region));
         }
     }
+    let (used_bytes, limit_bytes) = (core.used_bytes()?, core.memory_max_bytes);
     let member = core.member()?;
     if member.memory_mut().holds(region) {
         return Err(Error::RegionExists(region));
+    }
+    if used_bytes.saturating_add(bytes.length()) > limit_bytes {
+        return Err(Error::OverQuota { bytes: bytes.length(), used_bytes, limit_bytes });
     }
     let tenant = member.member().config().tenants[engine.node.index()];
     let config = RegionConfig { region, length: bytes.length(), key, access, tenant };

@@ -39,9 +39,19 @@ const ORDER_BYTES_MAX: usize = 1 << 20;
 pub(super) struct SeatControlThread {
     stream: UnixStream,
     thread: Mutex<Option<JoinHandle<()>>>,
+    source: Arc<StatusSource>,
+    notice_sender: Arc<NoticeSender>,
 }
 
 impl SeatControlThread {
+    /// Sends the status of the node, unless it has left. The rack accounts what the node has done until its end.
+    pub(super) fn send_last_status(&self) {
+        if self.source.has_member() {
+            // Fails only if the rack has ended.
+            let _ = self.notice_sender.send(&Notice::Status(self.source.status()));
+        }
+    }
+
     /// Closes the connection and waits for the thread.
     pub(super) fn end(&self) {
         // The connection may be closed already.
@@ -70,7 +80,7 @@ pub(super) struct SeatControl {
     pub(super) config: MemberConfig,
     /// Member at the other end, by port.
     pub(super) neighbours: Vec<NodeId>,
-    /// Memory of the seat in the rack file, in bytes.
+    /// Memory that the node may use, in bytes.
     pub(super) memory_bytes: u64,
     /// `true` for ports whose other end had a process when the seat was taken.
     pub(super) expected: Vec<bool>,
@@ -97,6 +107,8 @@ impl SeatControl {
             later,
         } = self;
         let notice_sender = Arc::new(NoticeSender::new(stream.try_clone()?));
+        let source =
+            Arc::new(StatusSource { engine: Arc::clone(engine), config: config.clone(), memory_bytes });
         let connection = ControlConnection {
             name,
             cabling,
@@ -104,16 +116,16 @@ impl SeatControl {
             plan,
             config,
             neighbours,
-            memory_bytes,
             expected,
             stream,
-            notice_sender,
+            notice_sender: Arc::clone(&notice_sender),
+            source: Arc::clone(&source),
             engine: Arc::clone(engine),
             received: rest,
             came: later.into(),
         };
         let thread = Builder::new().name("rackloom-seat".to_owned()).spawn(move || connection.run())?;
-        Ok(SeatControlThread { stream: kept, thread: Mutex::new(Some(thread)) })
+        Ok(SeatControlThread { stream: kept, thread: Mutex::new(Some(thread)), source, notice_sender })
     }
 }
 
@@ -124,10 +136,10 @@ struct ControlConnection {
     plan: Plan,
     config: MemberConfig,
     neighbours: Vec<NodeId>,
-    memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
     notice_sender: Arc<NoticeSender>,
+    source: Arc<StatusSource>,
     engine: Arc<Engine>,
     received: Vec<u8>,
     came: VecDeque<OwnedFd>,
@@ -188,7 +200,7 @@ impl ControlConnection {
                 self.send(&Notice::Waiting { lines })
             }
             Order::SayStatus => {
-                let status = self.status();
+                let status = self.source.status();
                 self.send(&Notice::Status(status))
             }
             Order::Plug(cable) => {
@@ -274,12 +286,34 @@ impl ControlConnection {
             pid: Some(std::process::id()),
             state: MemberState::Finished,
             job: None,
-            ports: self.ports(),
+            ports: self.source.ports(),
             events: EventLog::default(),
             waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
         }
+    }
+
+    fn are_links_up(&self) -> bool {
+        let lit = self.source.lit();
+        lit.len() == self.expected.len()
+            && self.expected.iter().zip(lit).all(|(expected, lit)| lit || !expected)
+    }
+}
+
+/// Source of the status of a node.
+#[derive(Debug)]
+struct StatusSource {
+    engine: Arc<Engine>,
+    config: MemberConfig,
+    /// Memory that the node may use, in bytes.
+    memory_bytes: u64,
+}
+
+impl StatusSource {
+    /// Returns true until the node has left.
+    fn has_member(&self) -> bool {
+        self.engine.hold().core().member().is_ok()
     }
 
     /// Returns the answer to a status order.
@@ -299,6 +333,7 @@ impl ControlConnection {
             status.ports = self.ports_of(member);
             status.paths = self.paths_of(member);
         }
+        status.direct_bytes = held.core().counters().direct_bytes;
         status
     }
 
@@ -334,11 +369,5 @@ impl ControlConnection {
         let endpoint = member.member();
         let ports = (0..endpoint.port_count()).map(|port| PortId(port as u16));
         ports.map(|port| endpoint.link_state(port).carries_data()).collect()
-    }
-
-    fn are_links_up(&self) -> bool {
-        let lit = self.lit();
-        lit.len() == self.expected.len()
-            && self.expected.iter().zip(lit).all(|(expected, lit)| lit || !expected)
     }
 }

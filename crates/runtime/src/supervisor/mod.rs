@@ -124,6 +124,8 @@ pub(crate) struct Supervisor {
     run_directory: Option<PathBuf>,
     /// Claim on that directory, if only this rack uses it. It is dropped once all members have mapped their peers.
     claim: Option<Claim>,
+    /// Bytes that a node may register with the fabric, for seats of submitted jobs, by member.
+    memory_max_bytes: BTreeMap<usize, u64>,
 }
 
 /// Signals and ticks that wake a supervisor.
@@ -212,6 +214,7 @@ impl Supervisor {
             steps: VecDeque::new(),
             run_directory: None,
             claim: None,
+            memory_max_bytes: BTreeMap::new(),
         })
     }
 
@@ -443,6 +446,7 @@ impl Supervisor {
             vacant: vacant.map(|(other, _)| other as u16).collect(),
             stays: self.stays,
             is_successor: self.rack.seats[member].has_ended(),
+            memory_max_bytes: self.memory_max_bytes.get(&member).copied(),
         }
     }
 
@@ -544,6 +548,24 @@ impl Supervisor {
     pub(crate) fn take_out(&mut self, member: usize) {
         let steps = self.rack.request_leave(member);
         self.steps.extend(steps);
+    }
+
+    /// Limits the memory of a node, for processes that take its seat until [`Supervisor::vacate`].
+    pub(crate) fn limit_memory(&mut self, member: usize, bytes: u64) {
+        self.memory_max_bytes.insert(member, bytes);
+    }
+
+    /// Closes the socket of the process that holds this seat. The seat ends soon after.
+    pub(crate) fn evict(&self, member: usize) {
+        if let Some(process) = &self.processes[member] {
+            process.kill();
+        }
+    }
+
+    /// Makes the seat of a member vacant whose process has ended with its job.
+    pub(crate) fn vacate(&mut self, member: usize) {
+        self.memory_max_bytes.remove(&member);
+        self.rack.vacate(member);
     }
 
     /// Resumes a stopped seat after a time, unless its process has ended by then.

@@ -229,13 +229,26 @@ impl Rack {
     pub(crate) fn taken(&mut self, member: usize, pid: u32, taken_at_ns: u64) {
         self.seats.iter_mut().for_each(|seat| seat.lost.retain(|lost| *lost != member));
         let seat = &mut self.seats[member];
-        let Seat { name, is_endpoint, mut earlier_deaths, death, successor, .. } = std::mem::take(seat);
+        let Seat { name, is_endpoint, mut earlier_deaths, death, successor, usage, .. } =
+            std::mem::take(seat);
         earlier_deaths.extend(death);
+        let usage = usage.of_next_process();
         let successor = match successor {
             Successor::None => Successor::None,
             _ => Successor::Starting { left_ns: self.detection_ns },
         };
-        *seat = Seat { name, is_endpoint, earlier_deaths, successor, pid, taken_at_ns, ..Seat::default() };
+        *seat =
+            Seat { name, is_endpoint, earlier_deaths, successor, pid, taken_at_ns, usage, ..Seat::default() };
+    }
+
+    /// Makes a seat vacant whose process has ended with its job. The end is no death of the rack.
+    pub(crate) fn vacate(&mut self, member: usize) {
+        let seat = &mut self.seats[member];
+        if !seat.is_alive() && !seat.is_elsewhere() {
+            let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(seat);
+            let occupancy = Occupancy::Vacant;
+            *seat = Seat { name, is_endpoint, earlier_deaths, occupancy, ..Seat::default() };
+        }
     }
 
     /// Returns the record that ends the death of this member, if its successor may start now.
@@ -324,6 +337,7 @@ impl Rack {
             }
             Notice::Waiting { lines } => seat.waiting = Some(lines),
             Notice::Status(status) => {
+                seat.usage.report(&status);
                 seat.status = Some(status);
                 return self.end_survey();
             }

@@ -59,6 +59,8 @@ pub(in crate::fabric) struct Core {
     /// Batch state since the last poll.
     pub(in crate::fabric) batch: BatchHint,
     pub(in crate::fabric) activities: Activities<Self>,
+    /// Bytes that the regions of the node may have together. No limit unless a submitted job holds the seat.
+    pub(in crate::fabric) memory_max_bytes: u64,
     /// Faults that this seat plays. `None` until the first one is injected.
     pub(in crate::fabric) faults: Option<Box<SeatFaults>>,
     /// Number of polls, and of those the polls by the background thread.
@@ -109,6 +111,12 @@ pub(in crate::fabric) enum Handler {
 }
 
 impl Core {
+    /// Returns the bytes of all regions of the node.
+    pub(in crate::fabric) fn used_bytes(&mut self) -> Result<u64, Error> {
+        let member = self.member.as_mut().ok_or(Error::Closed)?;
+        Ok(member.memory_mut().account(&self.table.uses).bytes)
+    }
+
     pub(in crate::fabric) fn new(member: Member) -> Self {
         Self {
             member: Some(Box::new(member)),
@@ -127,6 +135,7 @@ impl Core {
             handler: Handler::Free,
             batch: BatchHint::default(),
             activities: Activities::default(),
+            memory_max_bytes: u64::MAX,
             faults: None,
             polls: 0,
             background_polls: 0,

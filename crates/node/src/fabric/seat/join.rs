@@ -205,8 +205,14 @@ fn start_node(
     let mut engine = Engine::new(id, runtime, bell, clock, policy);
     engine.set_servers(plan);
     let engine = Arc::new(engine);
-    engine.hold().core().local = local.map(Box::new);
-    let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
+    {
+        let mut held = engine.hold();
+        let core = held.core();
+        core.local = local.map(Box::new);
+        core.memory_max_bytes = start.memory_max_bytes.unwrap_or(u64::MAX);
+    }
+    let memory_bytes = start.memory_max_bytes.unwrap_or(member.memory_bytes);
+    let (name, plan) = (member.name.clone(), plan.clone());
     let control = SeatControl {
         name,
         cabling,

@@ -63,6 +63,36 @@ impl Stages {
     }
 }
 
+/// Usage of a seat by the processes that have held it since it was vacant, as far as they have reported it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Bytes of earlier processes.
+    earlier_bytes: u64,
+    /// Bytes of the process that holds the seat, or held it last.
+    latest_bytes: u64,
+    /// Most bytes that one of them had registered at one time.
+    pub(crate) memory_high_bytes: u64,
+}
+
+impl Usage {
+    /// Returns the bytes of all processes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.earlier_bytes.saturating_add(self.latest_bytes)
+    }
+
+    /// Adds a report of the process that holds the seat.
+    pub(super) fn report(&mut self, status: &SeatStatus) {
+        self.latest_bytes = self.latest_bytes.max(status.moved_bytes());
+        let high = status.memory.as_ref().map_or(0, |memory| memory.used_bytes.high);
+        self.memory_high_bytes = self.memory_high_bytes.max(high);
+    }
+
+    /// Returns the usage at the begin of another process.
+    pub(super) fn of_next_process(self) -> Self {
+        Self { earlier_bytes: self.bytes(), latest_bytes: 0, ..self }
+    }
+}
+
 /// One member as the supervisor sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
@@ -82,6 +112,7 @@ pub(crate) struct Seat {
     pub(crate) waiting: Option<Vec<String>>,
     /// Latest status.
     pub(crate) status: Option<SeatStatus>,
+    pub(crate) usage: Usage,
     /// Final report.
     pub(crate) report: Option<MemberReport>,
     /// Latest state at rest.
