@@ -37,6 +37,8 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
+    insta::assert_snapshot!("help-job", help(&["job", "--help"]));
+    insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
 }
 
 /// `rackloom ... | head`: the reader has exited before anything was printed. The command ends with its usual code and does not panic (101).
@@ -89,8 +91,12 @@ fn every_option_is_in_the_document() {
         "decode",
         "experiment",
         "calibrate",
+        "job submit",
+        "job list",
+        "job cancel",
+        "job add-node",
     ] {
-        let help = help(&[command, "--help"]);
+        let help = help(&command.split(' ').chain(["--help"]).collect::<Vec<_>>());
         let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
         for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {
             assert!(document.contains(&format!("`{option}")), "docs/cli.md lacks {option} of {command}");

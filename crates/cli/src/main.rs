@@ -3,7 +3,7 @@
 //! This is the only crate that prints or exits. Racks of processes are in `crates/runtime`; this crate has
 //! arguments, presentation, and commands that use other crates.
 //!
-//! Reading order: `arguments` · `run` and `standing` (racks of processes) · `sim` · `campaign` (many runs
+//! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `sim` · `campaign` (many runs
 //! under random faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) ·
 //! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
@@ -26,6 +26,7 @@ mod schedule;
 mod sim;
 mod simulated_links;
 mod standing;
+mod submitted;
 mod trace;
 
 use std::process::ExitCode;
@@ -81,6 +82,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Inject(arguments) => standing::inject(&arguments).map(ExitCode::from),
+        Command::Job(arguments) => submitted::run(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),

@@ -114,7 +114,7 @@ pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
 }
 
 /// Returns the rack of this name, or the only one that is up.
-fn only(name: Option<&str>) -> Result<StandingRack, Failure> {
+pub(crate) fn only(name: Option<&str>) -> Result<StandingRack, Failure> {
     if let Some(name) = name {
         return StandingRack::named(name);
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::links::{LinkStatus, PathStatus};
 use crate::order::Joined;
 use crate::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
+use crate::submitted::{JobList, JobNumber, Submission};
 
 /// Version of the protocol. It grows when a line changes its meaning.
 pub const PROTOCOL: u32 = 1;
@@ -39,6 +40,14 @@ pub enum Request {
     Inject(Inject),
     /// Requests another job for a running rack. Always refused, with a hint.
     Job(Value),
+    /// Submits a job, which starts when its nodes are free.
+    SubmitJob(Box<Submission>),
+    /// Requests the jobs, the accounts of tenants and the use of nodes.
+    ListJobs(Nothing),
+    /// Cancels a job.
+    CancelJob(JobNumber),
+    /// Adds a spare node, for jobs from now on.
+    AddNode(Join),
 }
 
 /// Seat of a request.
@@ -87,6 +96,14 @@ pub enum Answer {
     Left(Nothing),
     /// Answer to `inject`: the members have received the faults.
     Injected(Injection),
+    /// Answer to `submit-job`: the number of the job.
+    Submitted(JobNumber),
+    /// Answer to `list-jobs`.
+    Jobs(Box<JobList>),
+    /// Answer to `cancel-job`: the job ends, or has been taken out of the queue.
+    Cancelled(JobNumber),
+    /// Answer to `add-node`.
+    NodeAdded(Nothing),
     /// Answer to a request that is refused or not understood.
     Error(Refusal),
 }
@@ -152,6 +169,9 @@ pub struct RackStatus {
     /// Both directions of every link with an end here, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkStatus>,
+    /// Submitted jobs, accounts of tenants and use of nodes; absent before the first submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<JobList>,
 }
 
 /// Fault in effect.
@@ -277,6 +297,9 @@ mod tests {
             Request::Subscribe(Nothing {}),
             join,
             leave,
+            Request::ListJobs(Nothing {}),
+            Request::CancelJob(JobNumber { job: 1 }),
+            Request::AddNode(Join { seat: "n2".into() }),
         ] {
             assert!(requests.contains(&request), "the document lacks an example of {request:?}");
         }

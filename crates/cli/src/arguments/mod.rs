@@ -13,6 +13,7 @@ mod options;
 mod output;
 mod overrides;
 mod schedule;
+mod submitted;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,9 @@ pub(crate) use self::options::command_line;
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::schedule::ScheduleArguments;
+pub(crate) use self::submitted::{
+    AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
+};
 use crate::exit;
 
 /// Last line of the help of each command.
@@ -78,6 +82,8 @@ pub(crate) enum Command {
     /// Inject faults into a rack that is up
     #[command(after_help = EXITS)]
     Inject(InjectArguments),
+    /// Run jobs on a rack that is up: submit, list, cancel
+    Job(JobArguments),
     /// Take a rack down and print its report
     #[command(after_help = EXITS)]
     Down(DownArguments),
@@ -218,6 +224,9 @@ pub(crate) struct UpArguments {
     /// GPU nodes and switches whose seats stay free for other processes
     #[arg(long, value_name = "MEMBER,...", value_delimiter = ',')]
     pub(crate) vacant: Vec<String>,
+    /// GPU nodes whose seats stay free as with --vacant, and that jobs use only after `rackloom job add-node`
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub(crate) spare: Vec<String>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]

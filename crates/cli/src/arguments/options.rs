@@ -45,6 +45,7 @@ impl From<&UpArguments> for UpOptions {
             file: arguments.file.clone(),
             name: arguments.name.clone(),
             vacant: arguments.vacant.clone(),
+            spare: arguments.spare.clone(),
             overrides: (&arguments.overrides).into(),
             processes: (&arguments.processes).into(),
             logs: (&arguments.logging).into(),

@@ -6,6 +6,7 @@ mod oracles;
 mod plan;
 mod report;
 mod status;
+mod submitted;
 mod sweep;
 pub(crate) mod table;
 mod traffic;
@@ -16,6 +17,7 @@ pub(crate) use plan::{members, plan};
 pub(crate) use rackloom_runtime::units;
 pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
+pub(crate) use submitted::{job_line, job_list};
 pub(crate) use sweep::schedules;
 
 /// Style of terminal output.

@@ -5,6 +5,7 @@ use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
 use super::links::{carried, links, paths};
+use super::submitted::jobs_and_tenants;
 use super::table::{Column, Table};
 use super::units;
 
@@ -24,6 +25,7 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
         paths(status),
         carried(status),
         faults(status),
+        status.submitted.as_ref().and_then(jobs_and_tenants),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }

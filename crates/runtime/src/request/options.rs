@@ -71,6 +71,8 @@ pub struct UpOptions {
     pub name: Option<String>,
     /// Names of the members whose seats stay vacant, for other processes.
     pub vacant: Vec<String>,
+    /// Names of the GPU nodes whose seats stay vacant and that submitted jobs cannot use before they are added.
+    pub spare: Vec<String>,
     /// Values that replace those of the rack file. Without a job here the rack runs no job.
     pub overrides: Overrides,
     /// Processes, wires, faults, arrays and captures.

@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use rackloom_control::order::Joined;
-use rackloom_control::request::{Answer, Injection, Nothing, Request};
+use rackloom_control::request::{Answer, Injection, Join, Nothing, RackStatus, Request};
 use rackloom_control::source::Source;
+use rackloom_control::submitted::JobNumber;
 use rackloom_jobs::report::EventRecord;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
@@ -15,6 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::clients::{self, ClientRequest, Reply, SocketEnds};
+use super::jobs::JobRunner;
 use super::state;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{Claim, RunDirectory};
@@ -31,6 +33,8 @@ pub(super) struct KeepOptions {
     pub(super) source: Source,
     /// Members whose seats stay vacant, by number in the plan.
     pub(super) vacant: Vec<u16>,
+    /// Those of them that jobs cannot use before they are added.
+    pub(super) spare: Vec<u16>,
     /// Directory of the logs; the rack's run directory if absent.
     pub(super) log_dir: Option<PathBuf>,
     pub(super) log_level: Option<String>,
@@ -80,21 +84,26 @@ fn keep_up(
     let logs = Logs::new(Some(&log_dir), keep.log_level.as_deref())?;
     redirect_errors(&logs, &log_dir)?;
     let listener = claim.listen();
-    let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
+    let [vacant, spare] =
+        [keep.vacant, keep.spare].map(|members| members.into_iter().map(usize::from).collect::<Vec<_>>());
     let mut supervisor = Supervisor::prepare(keep.source, plan, faults, logs, program.clone())?;
     supervisor.stay(&vacant);
     supervisor.share_in(claim.path());
     let runtime = runtime()?;
-    let listener = {
+    let (listener, jobs) = {
         let _within = runtime.enter();
         supervisor.fill_seats()?;
+        let is_here = |member: usize| !supervisor.rack.seats[member].is_elsewhere();
+        let jobs = JobRunner::new(&supervisor.plan, is_here, &spare, &log_dir);
         let listener = listener.and_then(|listener| {
             listener.set_nonblocking(true)?;
             UnixListener::from_std(listener)
         });
-        listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?
+        let listener =
+            listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?;
+        (listener, jobs)
     };
-    runtime.block_on(BackgroundSupervisor::new(supervisor, claim).run(listener, launcher, observer))
+    runtime.block_on(BackgroundSupervisor::new(supervisor, jobs, claim).run(listener, launcher, observer))
 }
 
 /// Redirects standard error to the log: no process reads it from now on.
@@ -107,6 +116,7 @@ fn redirect_errors(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
 
 struct BackgroundSupervisor {
     supervisor: Supervisor,
+    jobs: JobRunner,
     claim: Claim,
     was_up: bool,
     /// Clients that wait for a status.
@@ -118,9 +128,9 @@ struct BackgroundSupervisor {
 }
 
 impl BackgroundSupervisor {
-    fn new(supervisor: Supervisor, claim: Claim) -> Self {
+    fn new(supervisor: Supervisor, jobs: JobRunner, claim: Claim) -> Self {
         let (awaiting_status, awaiting_departure, awaiting_end) = Default::default();
-        Self { supervisor, claim, was_up: false, awaiting_status, awaiting_departure, awaiting_end }
+        Self { supervisor, jobs, claim, was_up: false, awaiting_status, awaiting_departure, awaiting_end }
     }
 
     async fn run(
@@ -144,6 +154,12 @@ impl BackgroundSupervisor {
                     milestone => self.handle_milestone(milestone, &events, launcher),
                 },
                 Some(request) = requests.recv() => self.answer(request),
+                ended = self.jobs.wait(), if self.jobs.is_active() => {
+                    self.jobs.advance(ended, &mut self.supervisor);
+                    if self.jobs.has_closed() {
+                        self.supervisor.take_down();
+                    }
+                }
                 () = &mut launcher_end, if !self.was_up => {
                     self.supervisor.interrupt();
                     // A second call of `interrupt` would kill the members.
@@ -171,7 +187,8 @@ impl BackgroundSupervisor {
             }
             Milestone::StatusKnown => {
                 for client in self.awaiting_status.drain(..) {
-                    let status = state::of_rack(&self.supervisor);
+                    let submitted = self.jobs.list_if_used(&self.supervisor);
+                    let status = RackStatus { submitted, ..state::of_rack(&self.supervisor) };
                     let _ = client.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }
@@ -194,7 +211,11 @@ impl BackgroundSupervisor {
             }
             Request::Down(_) => {
                 self.awaiting_end.push(reply);
-                self.supervisor.take_down();
+                self.jobs.close(&mut self.supervisor);
+                // Otherwise the last job takes the rack down.
+                if self.jobs.has_closed() {
+                    self.supervisor.take_down();
+                }
             }
             // The client's task serves these requests.
             Request::Subscribe(_) | Request::Job(_) => {}
@@ -213,6 +234,19 @@ impl BackgroundSupervisor {
                 }
                 Err(refusal) => drop(reply.send(Reply::Answer(refusal))),
             },
+            Request::SubmitJob(submission) => {
+                let _ = reply.send(Reply::Answer(self.jobs.submit(*submission, &mut self.supervisor)));
+            }
+            Request::ListJobs(_) => {
+                let list = self.jobs.list(&self.supervisor);
+                let _ = reply.send(Reply::Answer(Answer::Jobs(Box::new(list))));
+            }
+            Request::CancelJob(JobNumber { job }) => {
+                let _ = reply.send(Reply::Answer(self.jobs.cancel(job, &mut self.supervisor)));
+            }
+            Request::AddNode(Join { seat }) => {
+                let _ = reply.send(Reply::Answer(self.jobs.add_node(&seat, &mut self.supervisor)));
+            }
             Request::Join(join) => {
                 let answer = self.grant_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
                 let _ = reply.send(answer);
@@ -249,6 +283,7 @@ impl BackgroundSupervisor {
         if !self.supervisor.rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
         }
+        self.jobs.check_taker(node.index(), seat, pid)?;
         let service = self
             .supervisor
             .grant_seat(node.index(), pid)
@@ -265,7 +300,10 @@ impl BackgroundSupervisor {
         mut requests: mpsc::Receiver<ClientRequest>,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
-        let Self { supervisor, claim, was_up, awaiting_status, awaiting_departure, mut awaiting_end } = self;
+        let Self { supervisor, jobs, claim, was_up, awaiting_status, awaiting_departure, mut awaiting_end } =
+            self;
+        // What is left of jobs is killed, if the rack was not taken down in order.
+        drop(jobs);
         let name = supervisor.plan.name.clone();
         let concluded = supervisor.conclude();
         if let Ok(Conclusion { capture_failure: Some(failure), .. }) = &concluded {

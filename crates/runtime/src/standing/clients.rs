@@ -39,7 +39,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// Refusal of another job for a running rack.
 const NO_OTHER_JOB: &str = "a rack that is up does the job that it was started with, if any: its plan, its keys and its epoch follow from that";
-const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, for whose steps faults can wait; programs on seats of their own do any other work (docs/library.md)";
+const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, for whose steps faults can wait; `rackloom job submit` runs programs of yours on vacant seats";
 
 /// Request of a client to the supervisor.
 pub(super) struct ClientRequest {

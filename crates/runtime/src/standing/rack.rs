@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
+use rackloom_control::submitted::{JobList, JobNumber, JobStatus, Submission};
 use rackloom_jobs::report::Report;
 
 use super::{client, links};
@@ -15,8 +16,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between the two samples from which rates are computed. A round of counters takes a few milliseconds,
 /// so the samples differ, and the command does not wait long.
 const RATE_INTERVAL: Duration = Duration::from_millis(200);
-/// Longest time for a rack to end: its members report and leave.
-const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time for a rack to end: its jobs end, and its members report and leave.
+const END_TIMEOUT: Duration = Duration::from_secs(40);
+/// Time between two requests for the state of a job.
+const JOB_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Connection to the control socket of a standing rack of this user.
 #[derive(Debug)]
@@ -91,6 +94,69 @@ impl StandingRack {
     pub fn leave(&self, seat: &str) -> Result<(), Failure> {
         match self.request(&Request::Leave(Join { seat: seat.to_owned() }), END_TIMEOUT)? {
             Answer::Left(Nothing {}) => Ok(()),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Submits a job. Returns its number.
+    ///
+    /// # Errors
+    /// The rack cannot run the job, its queue is full, or it does not answer.
+    pub fn submit(&self, submission: Submission) -> Result<u64, Failure> {
+        match self.request(&Request::SubmitJob(Box::new(submission)), ANSWER_TIMEOUT)? {
+            Answer::Submitted(JobNumber { job }) => Ok(job),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Returns the jobs of the rack, the accounts of its tenants and the use of its nodes.
+    ///
+    /// # Errors
+    /// The rack does not answer.
+    pub fn jobs(&self) -> Result<JobList, Failure> {
+        match self.request(&Request::ListJobs(Nothing {}), ANSWER_TIMEOUT)? {
+            Answer::Jobs(list) => Ok(*list),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Waits until a job has ended. Returns its status.
+    ///
+    /// # Errors
+    /// The rack has no such job, or has forgotten it, or does not answer.
+    pub fn wait_for_job(&self, job: u64) -> Result<JobStatus, Failure> {
+        loop {
+            let list = self.jobs()?;
+            let found = list.jobs.into_iter().find(|found| found.job == job);
+            let found = found.ok_or_else(|| {
+                Failure::bad_input(format!("rack {} has no job {job}", self.name))
+                    .hint("`rackloom job list` shows the jobs")
+            })?;
+            if found.state.has_ended() {
+                return Ok(found);
+            }
+            std::thread::sleep(JOB_INTERVAL);
+        }
+    }
+
+    /// Cancels a job. Its processes have not ended yet on return.
+    ///
+    /// # Errors
+    /// The rack has no such job, the job has ended, or the rack does not answer.
+    pub fn cancel_job(&self, job: u64) -> Result<(), Failure> {
+        match self.request(&Request::CancelJob(JobNumber { job }), ANSWER_TIMEOUT)? {
+            Answer::Cancelled(_) => Ok(()),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Adds a spare node, for the next jobs.
+    ///
+    /// # Errors
+    /// The rack has no such spare node, or does not answer.
+    pub fn add_node(&self, node: &str) -> Result<(), Failure> {
+        match self.request(&Request::AddNode(Join { seat: node.to_owned() }), ANSWER_TIMEOUT)? {
+            Answer::NodeAdded(_) => Ok(()),
             _ => Err(client::unexpected_answer(&self.name)),
         }
     }

@@ -77,6 +77,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             })
             .collect(),
         links: links::of_rack(plan, here, &answers),
+        submitted: None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rackloom_control::request::RackStatus;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{JobName, Plan};
-use rackloom_protocol::{Edge, NodeId};
+use rackloom_protocol::{Edge, MemberRole, NodeId};
 
 use super::background::{KeepOptions, Outcome};
 use super::rack::StandingRack;
@@ -44,12 +44,23 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     let work = request.ready_work(&options.processes)?;
     let plan = work.plan;
     check_name(&plan.name)?;
-    let vacant = vacant(&plan, &options.vacant)?;
+    let spare = numbers(&plan, "--spare", &options.spare)?;
+    if let Some(switch) = spare
+        .iter()
+        .map(|member| &plan.members[usize::from(*member)])
+        .find(|member| member.role == MemberRole::Switch)
+    {
+        let what = format!("{} is a switch, and --spare names GPU nodes", switch.name);
+        return Err(Failure::bad_input(what).hint("leave the seat of a switch vacant with --vacant"));
+    }
+    let mut vacant = numbers(&plan, "--vacant", &options.vacant)?;
+    vacant.extend(spare.iter().filter(|member| !vacant.contains(member)).copied().collect::<Vec<_>>());
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()));
     let keep = KeepOptions {
         source: request.into_source(),
         vacant,
+        spare,
         log_dir: options.logs.directory.as_deref().map(absolute).transpose()?,
         log_level: options.logs.level.clone(),
     };
@@ -126,9 +137,9 @@ fn missing_links(status: &RackStatus, plan: &Plan, required: &[u16]) -> Vec<Stri
     missing.map(|(_, edge)| format!("{}--{}", name(edge.a), name(edge.b))).collect()
 }
 
-/// Returns the numbers of the members whose seats stay vacant.
-fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
-    names.iter().map(|name| Ok(member_named(plan, "--vacant", name)?.0)).collect()
+/// Returns the numbers of the members that an option names.
+fn numbers(plan: &Plan, option: &str, names: &[String]) -> Result<Vec<u16>, Failure> {
+    names.iter().map(|name| Ok(member_named(plan, option, name)?.0)).collect()
 }
 
 /// Starts the supervisor, and waits for its outcome.
