@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rackloom::fabric::{
     Condition, DeviceChoice, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress,
 };
+use rackloom_gpu::device::{Address, StreamId};
 use serde_json::Value;
 use support::wires::has_gpu;
 use support::{rackloom, scratch, topology, within};
@@ -24,6 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const BOUND: Duration = Duration::from_secs(10);
 /// Variable that is set for the process that takes a seat and does nothing else.
 const HOLD_SEAT: &str = "RACKLOOM_TEST_SIT";
+
+/// Variable that is set for the process that produces rounds.
+const PRODUCE: &str = "RACKLOOM_TEST_PRODUCE";
 
 /// A standing rack in a session of its own.
 struct Rack {
@@ -92,9 +96,14 @@ fn seat_holder(rack: &Rack, seat: &str) -> Child {
 
 /// Returns a process that takes a seat, with a region on a device as well if one is named, and waits.
 fn start_holder(rack: &Rack, seat: &str, device: &str) -> Child {
+    start(rack, HOLD_SEAT, "body_of_a_process_that_holds_a_seat", &format!("{seat}={device}"))
+}
+
+/// Starts a body in a process of its own, with the rack and `what` in a variable.
+fn start(rack: &Rack, variable: &str, body: &str, what: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "body_of_a_process_that_holds_a_seat", "--nocapture"])
-        .env(HOLD_SEAT, format!("{}={seat}={device}", rack.directory()))
+        .args(["--exact", body, "--nocapture"])
+        .env(variable, format!("{}={what}", rack.directory()))
         .stdout(Stdio::null())
         .spawn()
         .expect("this test starts once more")
@@ -172,6 +181,109 @@ fn processes_of_one_server_map_each_others_memory() {
             initiator.store(region.address(8), &[9]).wait().expect("n3 is alive");
             rack.wait_for("n2", "lost");
         }
+    }
+}
+
+/// Rounds of the producer, and the length of each in bytes.
+const ROUNDS: u64 = 8;
+const ROUND_BYTES: u64 = 4096;
+
+/// Enqueues a copy of one round on a stream of the node's device.
+fn copy_round(node: &Node, stream: StreamId, target: u64, source: u64) {
+    let copied =
+        node.with_device(|device| device.copy(stream, Address(target), Address(source), ROUND_BYTES));
+    copied.expect("a device").expect("it is enqueued");
+}
+
+/// Makes a stream on the node's device.
+fn stream_of(node: &Node) -> StreamId {
+    node.with_device(|device| device.stream()).expect("a device").expect("a stream")
+}
+
+/// Queries the stream until it is empty. The node goes on meanwhile.
+fn wait_for_stream(node: &Node, stream: StreamId) {
+    let event = node.with_device(|device| {
+        let event = device.event()?;
+        device.record(event, stream).map(|()| event)
+    });
+    let event = event.expect("a device").expect("an event");
+    within(TIMEOUT, "the stream ends", || {
+        let is_done = node.with_device(|device| device.is_done(event)).expect("a device");
+        is_done.expect("it works").then_some(())
+    });
+}
+
+/// Body of the producer of the test below. On its own it does nothing.
+#[test]
+fn body_of_a_process_that_produces_rounds() {
+    let Ok(seat) = std::env::var(PRODUCE) else {
+        // This is no skip: another test starts this one in a process of its own.
+        return;
+    };
+    let [rack, seat, device] = seat.splitn(3, '=').collect::<Vec<_>>().try_into().expect("a seat");
+    let node = Node::join(rack, seat).expect("the seat is vacant");
+    let options = |region| RegionOptions::new(region, 7);
+    let allocate = |region, bytes| {
+        node.allocate_on_device(options(region), device_of(device), bytes).expect("memory of the device")
+    };
+    let source = allocate(3, ROUNDS * ROUND_BYTES);
+    source.write(0, &(0..ROUNDS * ROUND_BYTES / 8).collect::<Vec<_>>()).expect("it fits");
+    let shared = allocate(2, ROUND_BYTES + 64);
+    let [from, to] = [&source, &shared].map(|region| region.device_address().expect("on the device"));
+    let stream = stream_of(&node);
+    let [ready, finished] =
+        [0, 8].map(|offset| shared.stream_event(ROUND_BYTES + offset).expect("it is a word"));
+    for round in 0..ROUNDS {
+        finished.wait(stream, round).expect("it is enqueued");
+        copy_round(&node, stream, to, from + round * ROUND_BYTES);
+        ready.record(stream, round + 1).expect("it is enqueued");
+    }
+    finished.wait(stream, ROUNDS).expect("it is enqueued");
+    let done = node.allocate(options(1), 64).expect("memory");
+    wait_for_stream(&node, stream);
+    done.write(0, &[1_u64]).expect("it fits");
+    // The process waits until it is killed.
+    let _ = node.wait_until(&done, 8, Condition::Equal, 1, NodeId(0)).wait();
+}
+
+/// No processor waits between the rounds: each stream waits for the words of the other.
+#[test]
+fn streams_of_two_processes_wait_for_each_other() {
+    let test = "streams_of_two_processes_wait_for_each_other";
+    for device in ["fake:5"].into_iter().chain(has_gpu(test).then_some("cuda:0")) {
+        let rack = Rack::up_with("servers: {box: [n0, n1, n2, n3]}\n", &["--vacant", "n1,n2"]);
+        let consumer = Node::join(&rack.directory(), "n1").expect("the seat is vacant");
+        let options = RegionOptions::new(1, 7);
+        let target = consumer.allocate_on_device(options, device_of(device), ROUNDS * ROUND_BYTES);
+        let target = target.expect("memory of the device");
+        let mut producer =
+            start(&rack, PRODUCE, "body_of_a_process_that_produces_rounds", &format!("n2={device}"));
+        rack.wait_for("n2", "up");
+        consumer.wait_until_reached(&[NodeId(2)], TIMEOUT).expect("n2 is reached");
+        let at = |region| RemoteAddress { node: NodeId(2), region: RegionId(region), offset: 0, key: Key(7) };
+        let view = within(TIMEOUT, "it is mapped", || consumer.map_peer(at(2), TIMEOUT).ok());
+        let stream = stream_of(&consumer);
+        let [ready, finished] =
+            [0, 8].map(|offset| view.stream_event(ROUND_BYTES + offset).expect("it is a word"));
+        let (access, to) = (view.kernel_access().expect("on a device"), target.device_address());
+        for round in 0..ROUNDS {
+            ready.wait(stream, round + 1).expect("it is enqueued");
+            copy_round(&consumer, stream, to.expect("on a device") + round * ROUND_BYTES, access.address());
+            finished.record(stream, round + 1).expect("it is enqueued");
+        }
+        wait_for_stream(&consumer, stream);
+        let mut found = vec![0_u64; (ROUNDS * ROUND_BYTES / 8) as usize];
+        target.read(0, &mut found).expect("it is within");
+        assert!(
+            found.iter().zip(0..).all(|(word, at)| *word == at),
+            "{device}: a round came too early or late"
+        );
+        within(TIMEOUT, "the producer's stream ends", || {
+            let done = consumer.map_peer(at(1), TIMEOUT).ok()?.get::<u64>(0).ok()?;
+            (done == 1).then_some(())
+        });
+        producer.kill().expect("it runs");
+        producer.wait().expect("a child");
     }
 }
 

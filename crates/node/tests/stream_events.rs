@@ -2,7 +2,6 @@
 
 #![cfg(feature = "gpu")]
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::*;
@@ -60,12 +59,20 @@ fn a_producer_and_a_consumer_need_no_processor_between_rounds() {
             copy(&consumer, consumes, to + round * BYTES, access.address());
             has_finished.record(consumes, round + 1).unwrap();
         }
-        // A fake device works only while it is used, so both are synchronised at the same time.
-        thread::scope(|scope| {
-            for (node, stream) in [(&producer, produces), (&consumer, consumes)] {
-                scope.spawn(move || node.with_device(|device| device.synchronize(stream).unwrap()));
-            }
+        // A fake device works only while it is used, so both are queried.
+        let events = [(&producer, produces), (&consumer, consumes)].map(|(node, stream)| {
+            let event = node.with_device(|device| {
+                let event = device.event().unwrap();
+                device.record(event, stream).unwrap();
+                event
+            });
+            (node, event.unwrap())
         });
+        let is_done = |(node, event): &(&Node, _)| node.with_device(|device| device.is_done(*event).unwrap());
+        let begun = Instant::now();
+        while events.each_ref().map(is_done) != [Some(true); 2] {
+            assert!(begun.elapsed() < BOUND, "seed {seed}: a stream waits");
+        }
         let mut found = vec![0_u64; data.len()];
         target.read(0, &mut found).unwrap();
         assert!(found == data, "seed {seed}: a round was read too early, or overwritten too early");

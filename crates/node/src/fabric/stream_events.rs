@@ -19,6 +19,9 @@ use crate::sharing::Inside;
 /// Event that streams of the devices of two nodes record and wait for, in a word of a region on a device. The number only grows: each record is
 /// larger than the one before.
 ///
+/// Do not wait for the stream within [`crate::fabric::Node::with_device`]: the node answers no peer meanwhile, so peers take it for lost. Record an
+/// event of the device and query it. A GPU frees memory only when all its streams are idle, so free none while a stream waits.
+///
 /// If the other node is lost, nothing records the number that a stream waits for. Record it on another stream then, to end the wait.
 ///
 /// `Send` and `Sync`. Any thread may call any method.
