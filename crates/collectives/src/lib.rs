@@ -9,6 +9,7 @@
 //! This crate moves nothing between ranks. It uses no clock, no socket, no thread and no file.
 #![deny(unsafe_code)]
 
+pub mod adapt;
 pub mod algorithm;
 pub mod array;
 mod builder;
