@@ -196,6 +196,7 @@ override_options!(declare_overrides);
 /// | `implying(NAME, KEY, HELP)` | one of the names of the type | first sentence of the key's meaning, then `HELP` |
 /// | `list(NAME, KEY)` | names of the type, with commas between | meaning of the key |
 /// | `text(NAME, KEY)` | any text | meaning of the key |
+/// | `switch(NAME, KEY)` | `on` or `off` | meaning of the key |
 /// | `count(NAME, KEY)` | a number in the range of the key | meaning of the key |
 /// | `size(NAME, HELP)` | a number of bytes, with or without a unit | `HELP` |
 /// | `sizes(NAME, HELP)` | one size or a range of sizes; not together with `--bytes` | `HELP` |
@@ -218,6 +219,8 @@ macro_rules! job_options {
             /// Algorithms of the collective.
             #[serde(default, with = "named_value::list")]
             algorithm: AlgorithmNames, "algorithm", list("NAME[,NAME]", "job.collective.algorithm"), WHAT;
+            /// True if the algorithm is chosen again when runs become slower or faster.
+            adapt: bool, "adapt", switch("on|off", "job.collective.adapt"), WHAT;
             /// Name of the collective's root node.
             root: String, "root", text("NODE", "job.collective.root"), WHAT;
             /// Reaction of a collective to lost ranks.

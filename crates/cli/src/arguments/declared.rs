@@ -41,6 +41,11 @@ where
     move |text| key(path).read(text)
 }
 
+/// Returns a parser for the two values of a feature that is switched on or off.
+pub(super) fn on_or_off() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|value| value == "on")
+}
+
 /// Returns a parser for one of the names of a type. The long help shows the meanings of names that have one.
 pub(super) fn named<T: NamedValue>() -> impl TypedValueParser<Value = T> {
     let mut meanings = T::MEANINGS.iter();

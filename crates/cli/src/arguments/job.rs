@@ -11,7 +11,7 @@ use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
 use rackloom_control::source::{self, AlgorithmNames};
 use rackloom_plan::{JobName, OnLoss, PatternName, Sizes};
 
-use super::declared::{meaning, named, names, summary, value};
+use super::declared::{meaning, named, names, on_or_off, summary, value};
 use super::headings::{DATA, FAULTS, WHAT};
 
 /// Declares the options, and the message to the runtime that follows from them.
@@ -65,6 +65,9 @@ macro_rules! parser {
     (count $type:ty, $name:literal, $key:literal) => {
         value::<$type>($key)
     };
+    (switch $type:ty, $name:literal, $key:literal) => {
+        on_or_off()
+    };
     ($size:ident $type:ty, $name:literal, $help:literal) => {
         $size
     };
@@ -102,6 +105,9 @@ macro_rules! long_help {
         meaning($key)
     };
     (count $name:literal, $key:literal) => {
+        meaning($key)
+    };
+    (switch $name:literal, $key:literal) => {
         meaning($key)
     };
     ($form:ident $($text:literal),*) => {

@@ -2,7 +2,6 @@
 //! [`rackloom_control::override_options`]; this file gives them their parsers and help texts.
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rackloom_control::source;
 use rackloom_protocol::RetransmissionMode;
 
@@ -65,7 +64,7 @@ macro_rules! switch {
         "on|off"
     };
     (parser $type:ty, $help:literal) => {
-        on_or_off()
+        declared::on_or_off()
     };
     ($help_kind:ident $help:literal) => {
         $help
@@ -102,8 +101,3 @@ macro_rules! share {
 }
 
 rackloom_control::override_options!(declare_arguments);
-
-/// Returns a parser for the two values of a feature that is switched on or off.
-fn on_or_off() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["on", "off"]).map(|value| value == "on")
-}

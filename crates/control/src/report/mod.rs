@@ -29,5 +29,5 @@ pub use member::{
 pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 pub use meta::{HostReport, Meta, Versions};
 pub use refusals::Refusals;
-pub use sweep::SweepRow;
+pub use sweep::{Rechoice, RechoiceCause, SweepRow, TriedAlgorithm};
 pub use traffic::{TrafficPart, TrafficReport};

@@ -56,6 +56,49 @@ pub struct SweepRow {
     pub estimate_us: Option<f64>,
     /// Number of wrong elements (or bytes of messages) over all runs.
     pub wrong: u64,
+    /// Trials of other algorithms in the course of the runs, if the job re-chooses. `algorithm` is the last choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rechoices: Vec<Rechoice>,
+}
+
+/// Trial of all possible algorithms in the course of the runs, and its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rechoice {
+    /// First run of the result, counted from 1, warm-up included.
+    pub run: u64,
+    /// Algorithm before the trial.
+    pub from: String,
+    /// Algorithm after the trial; equal to `from` if no algorithm was faster by a tenth.
+    pub to: String,
+    /// Cause of the trial.
+    pub cause: RechoiceCause,
+    /// Microseconds of a run when the algorithm was chosen; `None` without a deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_us: Option<f64>,
+    /// Microseconds of a run before the trial; `None` without a deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now_us: Option<f64>,
+    /// Time of each algorithm in the trial, the fastest first.
+    pub tried: Vec<TriedAlgorithm>,
+}
+
+/// Cause of a trial of algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RechoiceCause {
+    /// Runs became slower or faster.
+    Deviated,
+    /// An algorithm that replaced the first choice is compared with the others after some time.
+    Review,
+}
+
+/// Time of an algorithm in a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TriedAlgorithm {
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Microseconds of a run of the slowest rank.
+    pub time_us: f64,
 }
 
 impl SweepRow {

@@ -24,6 +24,7 @@ pub(super) fn settings(
     let settings = CollectiveSettings {
         collective: job.collective.at(job.root.index()),
         algorithms: algorithms(job),
+        adapts: job.adapt,
         operation: job.op,
         element,
         sizes: if job.collective.moves_data() { sizes.collect() } else { vec![0] },

@@ -164,7 +164,8 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
 
 const fn of_collective(error: &CollectiveError) -> Subject {
     match error {
-        CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_)) => Subject::Algorithm,
+        CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_))
+        | CollectiveError::AdaptsNamed => Subject::Algorithm,
         CollectiveError::Refused(_)
         | CollectiveError::InputLength { .. }
         | CollectiveError::CannotShrink { .. }

@@ -112,6 +112,8 @@ pub enum CollectiveError {
     },
     /// Several algorithms are named, but a group that goes on after a loss measures only one.
     ShrinksByOne,
+    /// The algorithm is named, so it cannot be chosen again.
+    AdaptsNamed,
     /// The ranks belong to several tenants, which cannot work together.
     SeveralTenants,
     /// An array of the user does not have the length that the collective needs.
@@ -154,6 +156,10 @@ impl CollectiveError {
             Self::ShrinksByOne => Reason::new(
                 "several algorithms cannot be measured where the collective goes on after a loss",
                 "name one algorithm, or leave `on_loss` out",
+            ),
+            Self::AdaptsNamed => Reason::new(
+                "the algorithm is named, so it cannot be chosen again",
+                "leave `adapt` out, or write `algorithm: auto`",
             ),
             Self::SeveralTenants => {
                 Reason::new("the ranks belong to several tenants", "a collective needs all nodes in one")

@@ -7,10 +7,11 @@
 //! is lost, the others end with an error that names it.
 //!
 //! Modules: `start` (construction) · `performance` (the play) · `settings` · `inputs` (input data) · `memory_plan` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying`
-//! (trial runs of algorithms) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) ·
+//! (trial runs of algorithms) · `exchange` (agreement on times) · `adapting` (re-choice of the algorithm) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) ·
 //! [`snapshot`] (saving and resuming) · `shrink` (repeating with the remaining ranks).
 
 mod check;
+mod exchange;
 mod expected;
 mod inputs;
 mod memory_plan;

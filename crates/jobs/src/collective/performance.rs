@@ -2,13 +2,16 @@
 //!
 //! What a single run does is in `run`; how ranks meet and break off is in `crate::ranks`.
 
+mod adapting;
 mod trying;
 
+use rackloom_collectives::adapt::Adaptation;
 use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Instant, NodeId, RegionConfig};
 
 use super::check::{Check, Findings, Reference};
+use super::exchange::Exchange;
 use super::inputs::{Given, Inputs};
 use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT};
 use super::probe::{self, Measured, Probe, Probed};
@@ -21,7 +24,7 @@ use crate::measure::OperationKind;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::request::Outcome;
 use crate::ranks::{JobGroup, Rank};
-use crate::report::{JobResult, SweepRow};
+use crate::report::{JobResult, Rechoice, SweepRow};
 
 use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, write};
 
@@ -69,7 +72,7 @@ enum Stage {
         check: Check,
         time_ns: u64,
     },
-    /// The rank sends its times of the trials to rank 0.
+    /// The rank sends its times to rank 0.
     Publish,
     BeforeSpread,
     /// Rank 0 sends the times to all ranks.
@@ -107,6 +110,12 @@ struct Current {
     /// Times of the first measured runs in nanoseconds.
     times_ns: Vec<u64>,
     wrong: u64,
+    /// State of the re-choice, if the job re-chooses.
+    adaptation: Option<Adaptation>,
+    /// This rank's median of an epoch that has ended, until the ranks have agreed.
+    figure_ns: Option<u64>,
+    /// Results of trials.
+    rechoices: Vec<Rechoice>,
 }
 
 /// One rank's progress through all sizes.
@@ -125,6 +134,7 @@ struct Performance {
     runs: u64,
     fabric: Option<Measured>,
     trials: Option<Trials>,
+    exchange: Option<Exchange>,
     tried: Option<Tried>,
     findings: Findings,
     rows: Vec<SweepRow>,
@@ -141,6 +151,9 @@ impl Performance {
     ) -> Result<Self, CollectiveError> {
         if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
             return Err(CollectiveError::SeveralTenants);
+        }
+        if settings.adapts && !settings.algorithms.is_empty() {
+            return Err(CollectiveError::AdaptsNamed);
         }
         let memory_plan = memory_plan::plan(&settings, ranks.len())?;
         check_arrays(&settings, ranks.len())?;
@@ -167,6 +180,7 @@ impl Performance {
             runs: 0,
             fabric: None,
             trials: None,
+            exchange: None,
             tried: None,
             findings: Findings::default(),
             rows: Vec::new(),
@@ -201,7 +215,8 @@ impl Performance {
             | Stage::BeforeRun
             | Stage::BeforeSave => return Ok(Some(Step::Meet)),
             Stage::CheckTrial { .. } => return self.check_trial(poll),
-            Stage::Trial(_) | Stage::Publish | Stage::Spread | Stage::Agreed => return self.try_on(poll),
+            Stage::Trial(_) => return self.try_on(poll),
+            Stage::Publish | Stage::Spread | Stage::Agreed => return self.agree(poll),
             Stage::Probe(probe) => {
                 let measured = match probe.advance(poll, &mut self.blocks)? {
                     Probed::Waiting => return Ok(Some(Step::Waiting)),
@@ -259,6 +274,10 @@ impl Performance {
         };
         self.begun_legs += 1;
         let (algorithm, estimate_ns) = self.algorithm_for(elements, slot)?;
+        let adaptation = self.adaptation(elements)?;
+        if self.settings.adapts && adaptation.is_none() {
+            self.notes.push(format!("only {algorithm} is suitable, so it is not chosen again"));
+        }
         let request = memory_plan::request(&self.settings, self.ranks, elements);
         let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
         let reference = Reference::new(&schedule);
@@ -270,6 +289,9 @@ impl Performance {
             measured_ns: 0,
             times_ns: Vec::new(),
             wrong: 0,
+            adaptation,
+            figure_ns: None,
+            rechoices: Vec::new(),
         });
         self.stage = Stage::Spoil { done: 0 };
         Ok(())
@@ -282,10 +304,7 @@ impl Performance {
         let choice = self.choice(measured, elements)?;
         let request = memory_plan::request(&self.settings, self.ranks, elements);
         let element_bytes = self.settings.element.bytes();
-        let fits = |algorithm: Algorithm| {
-            self.memory_plan.algorithms.iter().any(|fitting| fitting.name() == algorithm.name())
-        };
-        let fitting = choice.estimates.iter().find(|estimate| fits(estimate.algorithm));
+        let fitting = choice.estimates.iter().find(|estimate| self.fits(estimate.algorithm));
         let taken = fitting.map_or(choice.algorithm, |estimate| estimate.algorithm);
         let what = format!("{} of {} bytes", request.collective, elements * element_bytes);
         self.notes.push(if taken == choice.algorithm {
@@ -325,8 +344,9 @@ impl Performance {
             RunState::Failed(fault) => return Err(fault.0),
             RunState::Through => {}
         }
+        let time_ns = poll.now.since(run.begun);
+        current.record(time_ns);
         if current.runs >= self.settings.warm_up {
-            let time_ns = poll.now.since(run.begun);
             current.measured_ns += time_ns;
             if current.times_ns.len() < TIMES_MAX {
                 current.times_ns.push(time_ns);
@@ -373,9 +393,13 @@ impl Performance {
         self.current.as_ref().is_some_and(|current| current.runs >= self.runs_per_leg())
     }
 
-    /// Goes on to the next run, or to the next leg.
+    /// Goes on to the next run, to an agreement on times, or to the next leg.
     fn go_on(&mut self) {
-        self.stage = if self.is_leg_over() { Stage::NextLeg } else { Stage::Spoil { done: 0 } };
+        if self.is_leg_over() {
+            self.stage = Stage::NextLeg;
+        } else if !self.begin_agreement() {
+            self.stage = Stage::Spoil { done: 0 };
+        }
     }
 
     fn save(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
@@ -468,6 +492,7 @@ impl Performance {
             time_p50_us: median_us(&current.times_ns),
             time_p99_us: quantile_us(&current.times_ns, 0.99),
             estimate_us: current.estimate_ns.map(|estimate_ns| estimate_ns / 1000.0),
+            rechoices: current.rechoices.clone(),
             ..SweepRow::default()
         };
         let time_ns = current.measured_ns as f64 / f64::from(repetitions);

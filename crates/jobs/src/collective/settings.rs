@@ -16,6 +16,8 @@ pub struct CollectiveSettings {
     /// Named algorithms. Each is measured at each size, in this order. If none is named, one is chosen per size, by
     /// trial runs or by closed forms.
     pub algorithms: Vec<Algorithm>,
+    /// True if the algorithm is chosen again when runs become slower or faster. No algorithm is named.
+    pub adapts: bool,
     /// Reduction that combines values, if the collective combines them.
     pub operation: ReduceOperation,
     /// Type of one element.
@@ -76,6 +78,7 @@ impl Default for CollectiveSettings {
         Self {
             collective: Collective::AllReduce,
             algorithms: Vec::new(),
+            adapts: false,
             operation: ReduceOperation::Sum,
             element: ElementType::F32,
             sizes: vec![1 << 18],

@@ -37,6 +37,7 @@ pub(super) fn shrinking(
     }
     let of_group = CollectiveSettings {
         algorithms: vec![algorithm],
+        adapts: false,
         servers: Vec::new(),
         shrinks: false,
         ..settings.clone()

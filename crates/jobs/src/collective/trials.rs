@@ -12,22 +12,17 @@
 //! change what the caches hold and when a rank begins, and so the time of a run. Runs that move more than
 //! [`CACHED_BYTES_MAX`] do not fit into caches: they are neither overwritten nor checked.
 //!
-//! A rank's time of a trial is the median of its runs after one run of warm-up; the slowest rank counts. Rank 0 collects the times and
-//! puts the maxima into the memory of all ranks, so all ranks choose by the same numbers.
+//! A rank's time of a trial is the median of its runs after one run of warm-up. The ranks agree on the time of the slowest one
+//! ([`super::exchange`]), so all ranks choose by the same numbers.
 //!
 //! In virtual time computing takes no time and links have exact rates, so the closed forms hold, and there are no trials.
 
 use rackloom_collectives::choose::{self, Choice, Estimate, Fabric};
 use rackloom_collectives::curve::Curve;
 use rackloom_collectives::{Algorithm, Schedule, build};
-use rackloom_protocol::LocalRange;
-
 use super::check::Reference;
-use super::memory_plan::{self, PROBE, PROBE_BYTES};
+use super::{exchange, memory_plan};
 use super::settings::CollectiveSettings;
-use super::work::{read, write};
-use crate::ranks::ensemble::Poll;
-use crate::ranks::request::{Body, Request, Tag};
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
 const TRIAL_BYTES_MAX: usize = 4 << 30;
@@ -56,8 +51,6 @@ const LONG_RUNS: usize = 3;
 const CROWDED_RUNS: usize = 1;
 /// Largest number of ranks that counts as few.
 const FEW_RANKS: usize = 16;
-const WORD_BYTES: usize = 8;
-
 /// Times of the trials on which all ranks agree.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Tried {
@@ -152,9 +145,8 @@ pub(crate) struct Trials {
     current: Option<(Schedule, Reference)>,
     /// Times of the current trial's runs.
     times_ns: Vec<u64>,
-    /// Time of each completed trial on this rank. After the agreement: the slowest rank's.
+    /// Time of each completed trial on this rank.
     medians_ns: Vec<u64>,
-    is_sent: bool,
 }
 
 impl Trials {
@@ -177,7 +169,7 @@ impl Trials {
             // Without checks, in which a rank would sleep until another one is ready.
             list.insert(0, Trial { is_counted: false, is_checked: false, ..longest });
         }
-        if list.is_empty() || list.len() * WORD_BYTES * ranks > PROBE_BYTES as usize {
+        if list.is_empty() || !exchange::fits(list.len(), ranks) {
             return Ok(None);
         }
         let mut trials = Self {
@@ -186,7 +178,6 @@ impl Trials {
             current: None,
             times_ns: Vec::new(),
             medians_ns: Vec::new(),
-            is_sent: false,
         };
         trials.prepare(settings, ranks)?;
         Ok(Some(trials))
@@ -249,66 +240,21 @@ impl Trials {
         }
     }
 
-    fn bytes(&self) -> usize {
-        self.list.len() * WORD_BYTES
+    /// Returns this rank's times after the last run.
+    pub(crate) fn times(&self) -> &[u64] {
+        &self.medians_ns
     }
 
-    /// Puts this rank's times into rank 0's memory. Returns whether they are visible there.
-    pub(crate) fn publish(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
-        let rank = poll.job_group.rank;
-        if rank != 0 && !std::mem::replace(&mut self.is_sent, true) {
-            self.write(poll)?;
-            self.put(poll, 0, usize::from(rank) * self.bytes());
-        }
-        Ok(poll.issuer.is_idle())
-    }
-
-    /// Rank 0 puts the times of the slowest rank into the memory of all others. Returns whether they are visible there.
-    pub(crate) fn spread(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
-        if poll.job_group.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
-            for rank in 1..poll.job_group.ranks.len() {
-                let theirs = self.read(poll, rank * self.bytes())?;
-                for (slowest, time_ns) in self.medians_ns.iter_mut().zip(theirs) {
-                    *slowest = time_ns.max(*slowest);
-                }
-            }
-            self.write(poll)?;
-            for peer in poll.job_group.others() {
-                self.put(poll, peer, 0);
-            }
-        }
-        Ok(poll.issuer.is_idle())
-    }
-
-    /// Returns the times that all ranks have, once rank 0 has sent them.
-    pub(crate) fn agreed(&self, poll: &mut Poll<'_>) -> Result<Tried, String> {
-        let times_ns = self.read(poll, 0)?;
-        let point = |(trial, time_ns): (&Trial, u64)| Point {
+    /// Returns the results by the times on which the ranks have agreed.
+    pub(crate) fn agreed(&self, times_ns: &[u64]) -> Tried {
+        let point = |(trial, time_ns): (&Trial, &u64)| Point {
             algorithm: trial.algorithm.name().to_owned(),
             elements: trial.elements,
-            time_ns,
+            time_ns: *time_ns,
         };
         let counted = self.list.iter().zip(times_ns).filter(|(trial, _)| trial.is_counted);
         let points = counted.map(point).collect();
-        Ok(Tried { points, runs: self.done as u64 })
-    }
-
-    fn write(&self, poll: &mut Poll<'_>) -> Result<(), String> {
-        let bytes: Vec<u8> = self.medians_ns.iter().flat_map(|time_ns| time_ns.to_le_bytes()).collect();
-        write(poll.memory, PROBE, 0, &bytes)
-    }
-
-    fn read(&self, poll: &mut Poll<'_>, offset: usize) -> Result<Vec<u64>, String> {
-        let mut bytes = vec![0; self.bytes()];
-        read(poll.memory, PROBE, offset, &mut bytes)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
-    }
-
-    fn put(&self, poll: &mut Poll<'_>, peer: u16, offset: usize) {
-        let source = LocalRange { region: PROBE, offset: 0, length: self.bytes() as u64 };
-        let target = poll.job_group.address(peer, PROBE, offset as u64);
-        let body = Body::Put { target, source, signal: None };
-        poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+        Tried { points, runs: self.done as u64 }
     }
 }
 

@@ -62,9 +62,10 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
     set("job", plan.job.kind.name().to_owned());
     match &plan.job.kind {
         JobKind::Collective(collective) => {
-            let CollectivePlan { collective: name, algorithm, op, element, on_loss, root, .. } = collective;
+            let CollectivePlan { collective: name, algorithm, adapt, op, element, on_loss, root, .. } = collective;
             set("collective", name.name().to_owned());
             set("algorithm", algorithm.to_string());
+            set("adapt", if *adapt { "on" } else { "off" }.to_owned());
             set("on-loss", on_loss.name().to_owned());
             if name.reduces() {
                 set("op", op.name().to_owned());

@@ -86,6 +86,7 @@ impl JobChanges<'_> {
         job.op = self.op.unwrap_or(job.op);
         job.element = self.element.unwrap_or(job.element);
         job.on_loss = self.on_loss.unwrap_or(job.on_loss);
+        job.adapt = self.adapt.unwrap_or(job.adapt);
         self.refuse_meaningless(job.collective)?;
         if let Some(root) = &self.root {
             job.root = endpoint_named(plan, "--root", root)?;
@@ -143,13 +144,14 @@ impl JobChanges<'_> {
         sweep.warm_up = self.warm_up.unwrap_or(sweep.warm_up);
     }
 
-    fn about_collectives(&self) -> [(&'static str, bool); 6] {
+    fn about_collectives(&self) -> [(&'static str, bool); 7] {
         [
             ("--collective", self.collective.is_some()),
             ("--op", self.op.is_some()),
             ("--type", self.element.is_some()),
             ("--algorithm", self.algorithm.is_some()),
             ("--root", self.root.is_some()),
+            ("--adapt", self.adapt.is_some()),
             ("--on-loss", self.on_loss.is_some()),
         ]
     }

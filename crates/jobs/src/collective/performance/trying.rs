@@ -6,10 +6,11 @@ use rackloom_protocol::Instant;
 
 use super::{Performance, Stage};
 use crate::collective::check::Check;
+use crate::collective::exchange::Exchange;
 use crate::collective::memory_plan;
 use crate::collective::probe::Measured;
 use crate::collective::run::{Run, RunState};
-use crate::collective::trials::Trials;
+use crate::collective::trials::{Tried, Trials};
 use crate::ranks::ensemble::{Poll, Step};
 
 impl Performance {
@@ -32,7 +33,11 @@ impl Performance {
         self.stage = match &self.trials {
             Some(trials) if has_more && trials.is_checked() => Stage::Spoil { done: 0 },
             Some(_) if has_more => Stage::BeforeTrial,
-            _ => Stage::Publish,
+            trials => {
+                let times = trials.as_ref().map_or_else(Vec::new, |trials| trials.times().to_vec());
+                self.exchange = Some(Exchange::new(times));
+                Stage::Publish
+            }
         };
     }
 
@@ -71,53 +76,57 @@ impl Performance {
         Ok(None)
     }
 
-    /// Continues a trial run, or the agreement on the times.
+    /// Continues a trial run.
     pub(super) fn try_on(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
-        let Some(trials) = &mut self.trials else { return Ok(None) };
-        let is_through = match &mut self.stage {
-            Stage::Trial(run) => {
-                let Some(schedule) = trials.schedule() else { return Ok(None) };
-                match run.advance(poll, schedule, self.settings.element, &mut self.blocks) {
-                    RunState::Waiting => false,
-                    RunState::Again => return Ok(Some(Step::Again)),
-                    RunState::Failed(fault) => return Err(fault.0),
-                    RunState::Through => {
-                        let time_ns = poll.now.since(run.begun);
-                        if trials.is_checked() {
-                            self.stage = Stage::CheckTrial { check: Check::new(self.rank), time_ns };
-                        } else {
-                            self.end_trial_run(time_ns)?;
-                        }
-                        return Ok(None);
-                    }
+        let (Stage::Trial(run), Some(trials)) = (&mut self.stage, &self.trials) else { return Ok(None) };
+        let Some(schedule) = trials.schedule() else { return Ok(None) };
+        match run.advance(poll, schedule, self.settings.element, &mut self.blocks) {
+            RunState::Waiting => return Ok(Some(Step::Waiting)),
+            RunState::Again => return Ok(Some(Step::Again)),
+            RunState::Failed(fault) => return Err(fault.0),
+            RunState::Through => {}
+        }
+        let time_ns = poll.now.since(run.begun);
+        if trials.is_checked() {
+            self.stage = Stage::CheckTrial { check: Check::new(self.rank), time_ns };
+        } else {
+            self.end_trial_run(time_ns)?;
+        }
+        Ok(None)
+    }
+
+    /// Continues an agreement on times: of the trials before the first size, or of an epoch of runs.
+    pub(super) fn agree(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
+        let Some(exchange) = &mut self.exchange else { return Ok(None) };
+        let (is_through, next) = match &self.stage {
+            Stage::Publish => (exchange.publish(poll)?, Stage::BeforeSpread),
+            Stage::Spread => (exchange.spread(poll)?, Stage::BeforeAgreed),
+            _ => {
+                let times_ns = exchange.agreed(poll)?;
+                self.exchange = None;
+                match self.trials.take() {
+                    Some(trials) => self.end_trials(trials.agreed(&times_ns)),
+                    None => self.end_epoch(times_ns.first().copied().unwrap_or(0))?,
                 }
-            }
-            Stage::Publish => trials.publish(poll)?,
-            Stage::Spread => trials.spread(poll)?,
-            Stage::Agreed => {
-                let tried = trials.agreed(poll)?;
-                let sizes = tried.sizes();
-                let bytes =
-                    sizes.iter().map(|elements| (elements * self.settings.element.bytes()).to_string());
-                self.notes.push(format!(
-                    "every algorithm that may be chosen was tried at {} bytes, and estimates follow from these times (the slowest \
-                     rank's median)",
-                    bytes.collect::<Vec<_>>().join(", ")
-                ));
-                (self.tried, self.trials) = (Some(tried), None);
-                self.stage = Stage::NextLeg;
                 return Ok(None);
             }
-            _ => return Ok(None),
         };
         if !is_through {
             return Ok(Some(Step::Waiting));
         }
-        self.stage = match self.stage {
-            Stage::Publish => Stage::BeforeSpread,
-            _ => Stage::BeforeAgreed,
-        };
+        self.stage = next;
         Ok(None)
+    }
+
+    fn end_trials(&mut self, tried: Tried) {
+        let sizes = tried.sizes();
+        let bytes = sizes.iter().map(|elements| (elements * self.settings.element.bytes()).to_string());
+        self.notes.push(format!(
+            "every algorithm that may be chosen was tried at {} bytes, and estimates follow from these times (the slowest rank's median)",
+            bytes.collect::<Vec<_>>().join(", ")
+        ));
+        self.tried = Some(tried);
+        self.stage = Stage::NextLeg;
     }
 
     fn fabric_of(&self, measured: Measured) -> Fabric {

@@ -167,6 +167,12 @@ section! {
             default = AlgorithmList::default();
             shown = "`auto`";
         }
+        /// True if the algorithm is chosen again when runs become slower or faster by 30 %, for example after the loss of a link. Each possible
+        /// algorithm is then tried in three runs, and the fastest replaces the current one if it gains a tenth. Only with `algorithm: auto`.
+        adapt: bool {
+            form = Kind::Flag;
+            default = false;
+        }
         /// Number of segments into which `ring-pipeline` splits the array.
         segments: u32 {
             form = Kind::Count(1, 1024);
@@ -236,7 +242,7 @@ const BYTES_OF_ARRAY: Key = Key {
          larger than the memory of any node.",
     )
 };
-static COLLECTIVE_KEYS: [Key; 11] = joined(&[COLLECTIVE_SETTINGS.keys, &[BYTES_OF_ARRAY], SWEEP.keys]);
+static COLLECTIVE_KEYS: [Key; 12] = joined(&[COLLECTIVE_SETTINGS.keys, &[BYTES_OF_ARRAY], SWEEP.keys]);
 pub(crate) static LATENCY: Table = table("job.latency", &LATENCY_KEYS);
 pub(crate) static BANDWIDTH: Table = table("job.bandwidth", &BANDWIDTH_KEYS);
 pub(crate) static COLLECTIVE: Table = table("job.collective", &COLLECTIVE_KEYS);
