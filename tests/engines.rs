@@ -194,7 +194,7 @@ fn every_shipped_rack_carries_the_same_on_every_link_in_both_engines() {
         assert!(payload_bytes > 0 || name == "gpu-2", "{name} carried nothing");
         compared += 1;
     }
-    assert!(compared >= 13, "{compared} racks");
+    assert!(compared >= 14, "{compared} racks");
 }
 
 fn nodes(report: &Value) -> &[Value] {

@@ -215,6 +215,7 @@ fn every_setting_changes_the_hash_and_spelling_does_not() {
         "job: {collective: {algorithm: ring-pipeline}}",
         "job: {collective: {algorithm: ring-pipeline, segments: 9}}",
         "job: {collective: {op: max}}",
+        "job: {collective: {adapt: true}}",
         "job: {collective: {type: f64}}",
         "job: {collective: {bytes: 1KiB}}",
         "job: {collective: {sizes: {from: 1KiB, to: 4KiB}}}",

@@ -17,12 +17,12 @@
 //!
 //! In virtual time computing takes no time and links have exact rates, so the closed forms hold, and there are no trials.
 
+use super::check::Reference;
+use super::settings::CollectiveSettings;
+use super::{exchange, memory_plan};
 use rackloom_collectives::choose::{self, Choice, Estimate, Fabric};
 use rackloom_collectives::curve::Curve;
 use rackloom_collectives::{Algorithm, Schedule, build};
-use super::check::Reference;
-use super::{exchange, memory_plan};
-use super::settings::CollectiveSettings;
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
 const TRIAL_BYTES_MAX: usize = 4 << 30;
@@ -172,13 +172,7 @@ impl Trials {
         if list.is_empty() || !exchange::fits(list.len(), ranks) {
             return Ok(None);
         }
-        let mut trials = Self {
-            list,
-            done: 0,
-            current: None,
-            times_ns: Vec::new(),
-            medians_ns: Vec::new(),
-        };
+        let mut trials = Self { list, done: 0, current: None, times_ns: Vec::new(), medians_ns: Vec::new() };
         trials.prepare(settings, ranks)?;
         Ok(Some(trials))
     }

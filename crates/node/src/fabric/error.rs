@@ -208,6 +208,11 @@ pub enum Invalid {
     /// A group has too many members, or an array has too many elements.
     #[error("no schedule for so many members or elements")]
     NoSchedule,
+    /// A group with a named algorithm cannot choose it again.
+    #[error(
+        "the algorithm is named, so it cannot be chosen again; hint: leave `algorithm` or `adaptive` out"
+    )]
+    AdaptsNamed,
     /// The array is longer than the address space.
     #[error("the array is too large")]
     ArrayTooLarge,

@@ -89,7 +89,7 @@ pub use counters::NodeCounters;
 pub use driver::Driver;
 pub use engine::order::Store;
 pub use error::{Error, Invalid};
-pub use group::{Group, GroupOptions, GroupRequest, PersistentCollective, Reducer, Reduction};
+pub use group::{Group, GroupOptions, GroupRequest, PersistentCollective, Rechoice, Reducer, Reduction};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
 pub use local::peer_region::{PeerAccess, PeerRegion};

@@ -92,7 +92,9 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveKind) {
     let operator: Takes = CollectiveKind::reduces;
     let root: Takes = CollectiveKind::has_root;
     let data: Takes = CollectiveKind::moves_data;
-    for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
+    let keys =
+        [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data), ("adapt", data)];
+    for (key, takes) in keys {
         let path = schema::COLLECTIVE.path_of(key);
         if check.positions.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");

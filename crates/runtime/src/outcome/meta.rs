@@ -62,7 +62,8 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
     set("job", plan.job.kind.name().to_owned());
     match &plan.job.kind {
         JobKind::Collective(collective) => {
-            let CollectivePlan { collective: name, algorithm, adapt, op, element, on_loss, root, .. } = collective;
+            let CollectivePlan { collective: name, algorithm, adapt, op, element, on_loss, root, .. } =
+                collective;
             set("collective", name.name().to_owned());
             set("algorithm", algorithm.to_string());
             set("adapt", if *adapt { "on" } else { "off" }.to_owned());

@@ -115,6 +115,7 @@ impl JobChanges<'_> {
             ("--type", self.element.is_some(), data),
             ("--bytes", self.bytes.is_some(), data),
             ("--sizes", self.sizes.is_some(), data),
+            ("--adapt", self.adapt.is_some(), data),
         ];
         let mut meaningless = options.iter().filter(|(_, is_given, takes)| *is_given && !takes(collective));
         let Some((option, _, takes)) = meaningless.next() else { return Ok(()) };

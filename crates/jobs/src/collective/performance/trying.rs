@@ -10,7 +10,7 @@ use crate::collective::exchange::Exchange;
 use crate::collective::memory_plan;
 use crate::collective::probe::Measured;
 use crate::collective::run::{Run, RunState};
-use crate::collective::trials::{Tried, Trials};
+use crate::collective::trials::{Trials, Tried};
 use crate::ranks::ensemble::{Poll, Step};
 
 impl Performance {

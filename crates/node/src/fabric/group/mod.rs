@@ -11,6 +11,7 @@
 //! The algorithms are not here (`rackloom-collectives`). A member that is alive, has joined, and has not called the collective yet is
 //! late. The others wait for it without a limit.
 
+mod adapting;
 mod arithmetic;
 mod collectives;
 mod data;
@@ -33,6 +34,8 @@ use std::sync::{Arc, Mutex};
 
 use rackloom_protocol::{Access, NodeId};
 
+use self::adapting::Adaptations;
+pub use self::adapting::Rechoice;
 pub use self::collectives::{PersistentCollective, Reducer, Reduction};
 use self::layout::Layout;
 use self::membership::{Membership, RegionName};
@@ -87,6 +90,9 @@ impl Group {
     /// [`Error::NoSuchNode`] for a member that the plan does not have; those of [`Node::allocate`].
     pub fn join(node: &Node, options: GroupOptions, members: &[NodeId]) -> Result<Self, Error> {
         let rank = rank_of(node.id(), members)?;
+        if options.adapts && options.algorithm.is_some() {
+            return Err(Error::Invalid(Invalid::AdaptsNamed));
+        }
         let mut sorted = members.to_vec();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -153,6 +159,12 @@ impl Group {
         &self.inner.membership.members
     }
 
+    /// Returns the last trials of algorithms of a group that re-chooses ([`GroupOptions::adaptive`]), at most 64, in the order of their ends.
+    #[must_use]
+    pub fn rechoices(&self) -> Vec<Rechoice> {
+        self.inner.common().rechoices.iter().cloned().collect()
+    }
+
     /// Returns this node's rank in the group.
     #[must_use]
     pub fn rank(&self) -> usize {
@@ -198,6 +210,7 @@ impl Lane {
             barriers: 0,
             must_meet: true,
             turns: Turns::default(),
+            adaptations: Adaptations::default(),
         };
         Self { layout, state: Mutex::new(state) }
     }

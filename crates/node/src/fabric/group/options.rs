@@ -40,6 +40,8 @@ pub struct GroupOptions {
     /// Algorithm for the collectives that it supports. For others, and if `None`, the algorithm with the shortest estimated time is used.
     /// It determines the order of reduction, and so the last bits of floating-point sums.
     pub algorithm: Option<Algorithm>,
+    /// True if the algorithm of a collective is chosen again when its calls become slower or faster. See [`GroupOptions::adaptive`].
+    pub adapts: bool,
     /// Time that this member's first collective waits for members that have not joined. Members may choose different values. Ten seconds
     /// unless changed.
     pub join_timeout: Duration,
@@ -54,6 +56,7 @@ const DEFAULT: GroupOptions = GroupOptions {
     staging_bytes: STAGING_BYTES,
     lanes: 1,
     algorithm: None,
+    adapts: false,
     join_timeout: JOIN_TIMEOUT,
     device: None,
 };
@@ -96,6 +99,24 @@ impl GroupOptions {
         self
     }
 
+    /// Has the algorithm chosen again when calls become slower or faster by 30 %, for example after the loss of a link. Not together with
+    /// [`GroupOptions::algorithm`].
+    ///
+    /// It applies to collectives with equal parts in which each member needs data of all others, such as an all-reduce, and not to
+    /// [`PersistentCollective`](super::PersistentCollective). Calls of one size are counted in each lane. After every eight calls, and after
+    /// every three calls of a trial, the call also agrees on a time with all members, which costs a small all-reduce. The rules are those of
+    /// [`rackloom_collectives::adapt`]. [`Group::rechoices`](super::Group::rechoices) returns the trials.
+    ///
+    /// The time of an all-reduce is that of the fastest member, because other members also wait for members that call later. Of other
+    /// collectives it is that of the slowest member.
+    ///
+    /// The order of reduction changes with the algorithm, and with it the last bits of floating-point sums.
+    #[must_use]
+    pub const fn adaptive(mut self) -> Self {
+        self.adapts = true;
+        self
+    }
+
     /// Sets the time to wait for members that are late to join.
     #[must_use]
     pub const fn join_timeout(mut self, join_timeout: Duration) -> Self {
@@ -113,7 +134,9 @@ impl GroupOptions {
     /// Returns a hash of the options that must be equal on all members. The regions' numbers and keys need no hash.
     pub(super) fn terms(&self, members: &[NodeId]) -> u32 {
         let algorithm = self.algorithm.map_or_else(String::new, |algorithm| algorithm.to_string());
-        let numbers = [self.staging_bytes, self.lanes as u64].into_iter().flat_map(u64::to_le_bytes);
+        let numbers = [self.staging_bytes, self.lanes as u64, u64::from(self.adapts)]
+            .into_iter()
+            .flat_map(u64::to_le_bytes);
         hash(HASH_START, bytes_of(members).chain(numbers).chain(algorithm.into_bytes()))
     }
 

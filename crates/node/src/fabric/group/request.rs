@@ -52,27 +52,31 @@ pub struct GroupRequest<'a> {
 pub(super) struct Call<'a> {
     collective: Collective,
     arithmetic: Arithmetic,
-    data: Data<'a>,
+    pub(super) data: Data<'a>,
     /// Number of rows of the whole array, of which members get parts.
     whole_rows: usize,
     /// Number of elements of each part, if the parts differ.
     parts: Vec<usize>,
     /// Schedules that were made before the call.
-    prepared: Option<Arc<Prepared>>,
+    pub(super) prepared: Option<Arc<Prepared>>,
     stage: Stage,
     /// Lane of the call, and its position in the order of that lane, once the call has begun.
-    lane: usize,
+    pub(super) lane: usize,
     turn: u64,
     /// A wait has ended at its deadline, and no other one has begun.
     is_paused: bool,
     /// Buffers of reductions, while the call has its turn.
-    blocks: Option<Box<Blocks>>,
+    pub(super) blocks: Option<Box<Blocks>>,
     /// Number and hash that members compare, once the call has begun.
     name: CallName,
     peer_check: PeerCheck,
     /// Number of bytes of each row that are done, and of one piece at most.
     done: usize,
-    piece: usize,
+    pub(super) piece: usize,
+    /// Size by which the group re-chooses the algorithm, if it does.
+    pub(super) adapted: Option<Size>,
+    /// Beginning of the first run.
+    begun: Option<Instant>,
 }
 
 /// Reaction of a caller to a call that cannot advance.
@@ -95,6 +99,8 @@ enum Stage {
     },
     Meeting(Running),
     Moving(Running, Range<usize>),
+    /// The members agree on the time of the calls of an epoch.
+    Agreeing(Running),
     Over,
 }
 
@@ -119,6 +125,8 @@ impl<'a> Call<'a> {
             peer_check,
             done: 0,
             piece: 0,
+            adapted: None,
+            begun: None,
         }
     }
 
@@ -130,6 +138,11 @@ impl<'a> Call<'a> {
     /// Sets the number of elements of each part, for parts of different lengths.
     pub(super) fn with_parts(self, parts: Vec<usize>) -> Self {
         Self { parts, ..self }
+    }
+
+    /// Returns `true` if the parts have listed lengths.
+    pub(super) const fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Has the call take these schedules.
@@ -164,7 +177,7 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the size of the collective of these columns, in bytes. `None` beyond the address space.
-    fn size(&self, columns: &Range<usize>) -> Option<Size> {
+    pub(super) fn size(&self, columns: &Range<usize>) -> Option<Size> {
         let element_bytes = self.arithmetic.element_bytes();
         let (start, end) = (columns.start / element_bytes, columns.end / element_bytes);
         let parts: Vec<_> = self.parts.iter().map(|part| part.min(&end) - part.min(&start)).collect();
@@ -174,7 +187,8 @@ impl<'a> Call<'a> {
             parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(*part))?
         };
         let (collective, is_ordered) = (self.collective, self.arithmetic.is_ordered());
-        Some(Size { collective, elements, element_bytes, parts, is_ordered })
+        let algorithm = self.adapted.as_ref().and_then(|size| size.algorithm);
+        Some(Size { collective, elements, element_bytes, parts, is_ordered, algorithm })
     }
 
     /// Returns the schedule of these columns.
@@ -289,7 +303,17 @@ impl<'a> Call<'a> {
             }
             Stage::Between { has_met } => {
                 let has_met = *has_met;
-                self.next(group, has_met)
+                let now = match core.member() {
+                    Ok(engine) => engine.now(),
+                    Err(error) => return Some(Err(error)),
+                };
+                self.next(group, has_met, now)
+            }
+            Stage::Agreeing(running) => {
+                let blocks = buffers(&mut self.blocks, &running.arithmetic);
+                let agreed = running.advance(core, &group.membership, blocks)?;
+                let offset = running.buffer(&group.membership, Buffer::Output);
+                agreed.and_then(|()| self.end_epoch(group, offset)).map(|()| Stage::Over)
             }
             Stage::Meeting(running) => {
                 let blocks = buffers(&mut self.blocks, &self.arithmetic);
@@ -320,7 +344,7 @@ impl<'a> Call<'a> {
     fn peer_check(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
         let mut issued = false;
         match &self.stage {
-            Stage::Meeting(running) | Stage::Moving(running, _) => {
+            Stage::Meeting(running) | Stage::Moving(running, _) | Stage::Agreeing(running) => {
                 group.check_departure()?;
                 self.peer_check.advance(core, group, running, self.name, &mut issued)?;
             }
@@ -340,6 +364,7 @@ impl<'a> Call<'a> {
         };
         let now = core.member()?.now();
         let mut state = group.lane(self.lane);
+        self.begin_adapting(group, &mut state);
         self.blocks = state.blocks.take();
         if let Some(blocks) = &mut self.blocks {
             blocks.set(&self.arithmetic);
@@ -357,12 +382,14 @@ impl<'a> Call<'a> {
     }
 
     /// Begins the next run.
-    fn next(&mut self, group: &Inner, has_met: bool) -> Result<Stage, Error> {
+    fn next(&mut self, group: &Inner, has_met: bool, now: Instant) -> Result<Stage, Error> {
         let layout = group.lanes[self.lane].layout;
+        let begun = *self.begun.get_or_insert(now);
         let is_barrier = self.collective == Collective::Barrier;
         let is_over = if is_barrier { has_met } else { self.done == self.data.row_bytes };
         if is_over {
-            return Ok(Stage::Over);
+            let agreement = self.agreement(group, now.since(begun))?;
+            return Ok(agreement.map_or(Stage::Over, Stage::Agreeing));
         }
         let mut state = group.lane(self.lane);
         if is_barrier || state.must_meet {
@@ -383,7 +410,7 @@ impl<'a> Call<'a> {
     }
 
     /// Returns a hash of the group's options and the call, which must be equal on all members.
-    fn kind(&self, terms: u32, length: usize) -> u32 {
+    pub(super) fn kind(&self, terms: u32, length: usize) -> u32 {
         let root = self.collective.root().map_or(0, |root| root as u64 + 1);
         let [operation, element] = names(&self.arithmetic);
         let bytes = [self.collective.name(), operation, element].into_iter().flat_map(str::bytes);
@@ -395,7 +422,7 @@ impl<'a> Call<'a> {
 
     fn running(&mut self) -> Option<&mut Running> {
         match &mut self.stage {
-            Stage::Meeting(running) | Stage::Moving(running, _) => Some(running),
+            Stage::Meeting(running) | Stage::Moving(running, _) | Stage::Agreeing(running) => Some(running),
             _ => None,
         }
     }
@@ -405,7 +432,9 @@ impl<'a> Call<'a> {
         self.peer_check.abandon(core);
         match &mut self.stage {
             Stage::Gathering(join_check) => join_check.abandon(core),
-            Stage::Meeting(running) | Stage::Moving(running, _) => running.abandon(core),
+            Stage::Meeting(running) | Stage::Moving(running, _) | Stage::Agreeing(running) => {
+                running.abandon(core);
+            }
             _ => {}
         }
         self.leave_lane(core, group);
@@ -415,7 +444,7 @@ impl<'a> Call<'a> {
         match &self.stage {
             Stage::Queued => group.lane(self.lane).turns.register(waker),
             Stage::Gathering(join_check) => join_check.register(core, waker),
-            Stage::Meeting(running) | Stage::Moving(running, _) => {
+            Stage::Meeting(running) | Stage::Moving(running, _) | Stage::Agreeing(running) => {
                 running.register(core, waker);
                 self.peer_check.register(core, waker);
             }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rackloom_collectives::choose::{self, Fabric, TopologyKind};
+use rackloom_collectives::choose::{self, Choice, Fabric, TopologyKind};
 use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
 use rackloom_protocol::{Graph, MemberRole};
 
@@ -48,13 +48,30 @@ pub(super) struct Size {
     pub(super) parts: Vec<usize>,
     /// The operands are reduced in ascending order of rank.
     pub(super) is_ordered: bool,
+    /// Algorithm of a group that re-chooses, in place of the estimated choice.
+    pub(super) algorithm: Option<Algorithm>,
 }
 
 impl Size {
     /// Returns the size of a barrier.
     pub(super) const fn barrier() -> Self {
         let collective = Collective::Barrier;
-        Self { collective, elements: 0, element_bytes: 1, parts: Vec::new(), is_ordered: false }
+        Self {
+            collective,
+            elements: 0,
+            element_bytes: 1,
+            parts: Vec::new(),
+            is_ordered: false,
+            algorithm: None,
+        }
+    }
+}
+
+impl Size {
+    /// Returns `true` if the algorithm does the collective, in the order that it needs.
+    fn permits(&self, algorithm: Algorithm) -> bool {
+        let keeps_order = !self.is_ordered || algorithm.keeps_rank_order(self.collective);
+        algorithm.does(self.collective) && keeps_order
     }
 }
 
@@ -104,19 +121,16 @@ impl Schedules {
         if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| known == size) {
             return Ok(Arc::clone(schedule));
         }
-        let &Size { collective, elements, element_bytes, ref parts, is_ordered } = size;
-        let request = Request { collective, ranks: self.members, elements, servers: &self.servers, parts };
+        let request = self.request(size);
         let refused = |_| Error::Invalid(Invalid::NoSchedule);
-        let fits = |algorithm: &Algorithm| {
-            algorithm.does(collective) && (!is_ordered || algorithm.keeps_rank_order(collective))
-        };
-        let algorithm = match self.algorithm.filter(fits) {
+        let algorithm = match size.algorithm.or(self.algorithm).filter(|algorithm| size.permits(*algorithm)) {
             Some(algorithm) => algorithm,
-            None if collective == Collective::Barrier => Algorithm::Dissemination,
+            None if size.collective == Collective::Barrier => Algorithm::Dissemination,
             None => {
-                let choice = choose::choose(&request, element_bytes, &self.fabric()).map_err(refused)?;
+                let choice = self.choice(size)?;
                 let mut fastest_first = choice.estimates.iter().map(|estimate| estimate.algorithm);
-                fastest_first.find(fits).ok_or(Error::Invalid(Invalid::NoSchedule))?
+                let permitted = fastest_first.find(|algorithm| size.permits(*algorithm));
+                permitted.ok_or(Error::Invalid(Invalid::NoSchedule))?
             }
         };
         let schedule = Arc::new(build(&request, algorithm).map_err(refused)?);
@@ -125,6 +139,24 @@ impl Schedules {
         }
         self.kept.push((size.clone(), Arc::clone(&schedule)));
         Ok(schedule)
+    }
+
+    /// Returns the algorithms for this size by their estimated times.
+    pub(super) fn choice(&self, size: &Size) -> Result<Choice, Error> {
+        choose::choose(&self.request(size), size.element_bytes, &self.fabric())
+            .map_err(|_| Error::Invalid(Invalid::NoSchedule))
+    }
+
+    /// Returns `true` if the algorithm is suitable for this size and its schedule fits.
+    pub(super) fn is_possible(&mut self, size: &Size, algorithm: Algorithm) -> bool {
+        let size = Size { algorithm: Some(algorithm), ..size.clone() };
+        size.permits(algorithm)
+            && self.find(&size).is_ok_and(|schedule| self.layout.takes(&schedule, size.element_bytes))
+    }
+
+    fn request<'a>(&'a self, size: &'a Size) -> Request<'a> {
+        let Size { collective, elements, ref parts, .. } = *size;
+        Request { collective, ranks: self.members, elements, servers: &self.servers, parts }
     }
 
     const fn fabric(&self) -> Fabric {

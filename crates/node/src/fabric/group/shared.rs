@@ -3,6 +3,7 @@
 //! Calls are numbered when they begin. Call *n* uses lane *n* modulo the number of lanes, on every member, because all members begin the same
 //! calls in the same order. A lane runs its calls one after the other; a call waits until the earlier calls of its lane have ended.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -10,6 +11,7 @@ use std::task::Waker;
 use rackloom_collectives::execute::Blocks;
 use rackloom_protocol::OperationId;
 
+use super::adapting::{Adaptations, Rechoice};
 use super::layout::Layout;
 use super::membership::Membership;
 use super::options::GroupOptions;
@@ -36,6 +38,8 @@ pub(super) struct Common {
     /// All other members have joined.
     pub(super) is_complete: bool,
     pub(super) broken: Option<Broken>,
+    /// Last trials of algorithms, in the order of their ends.
+    pub(super) rechoices: VecDeque<Rechoice>,
     /// Wait that ends when another member breaks the group.
     pub(super) departure: Option<OperationId>,
 }
@@ -60,6 +64,7 @@ pub(super) struct LaneState {
     /// A barrier must come first: there was no run, or the last one does not prove that all members have left the one before it.
     pub(super) must_meet: bool,
     pub(super) turns: Turns,
+    pub(super) adaptations: Adaptations,
 }
 
 /// Order of the calls of a lane.
