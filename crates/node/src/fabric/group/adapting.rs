@@ -1,61 +1,23 @@
 //! Re-choice of the algorithm of a group's collectives by the times of their calls.
 //!
-//! Each lane has a state for each size that its calls use, because the calls of a lane have one order on all members. A call takes the algorithm of
-//! its size, and records its time. After the last call of an epoch the members agree on a time by an all-reduce of one number in the same lane.
+//! A call takes the algorithm of its size, and records its time. After the last call of an epoch the members agree on a time by an all-reduce of one number in the same lane.
 
-use rackloom_collectives::adapt::{Adaptation, Outcome};
+use rackloom_collectives::adapt::Adaptation;
 use rackloom_collectives::execute::Arithmetic;
 use rackloom_collectives::{Buffer, Collective, ElementType, ReduceOperation};
 
 use super::super::error::Error;
+use super::adaptations::Rechoice;
 use super::layout::Set;
 use super::request::Call;
 use super::running::{LaneRun, Running};
 use super::schedules::Size;
 use super::shared::{Inner, LaneState};
 
-/// Largest number of sizes of a lane. The one whose last call was first is dropped.
-const SIZES_MAX: usize = 16;
 /// Largest number of trials that a group keeps.
 const RECHOICES_MAX: usize = 64;
 /// Number of bytes of an agreed time.
 const TIME_BYTES: usize = 8;
-
-/// Trial of all suitable algorithms for a collective of one size, and its result.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Rechoice {
-    /// The collective.
-    pub collective: Collective,
-    /// Number of bytes of the whole array, or of its first piece if the array does not fit into the staging.
-    pub bytes: usize,
-    /// Lane of the calls.
-    pub lane: usize,
-    /// Cause, times and result. Runs are calls.
-    pub outcome: Outcome,
-}
-
-/// States of the sizes of a lane, in the order of their last calls. `None` for a size with one suitable algorithm.
-#[derive(Debug, Default)]
-pub(super) struct Adaptations(Vec<(Size, Option<Adaptation>)>);
-
-impl Adaptations {
-    /// Returns the state of a size, which becomes the last one.
-    fn of(&mut self, size: &Size, begin: impl FnOnce() -> Option<Adaptation>) -> Option<&mut Adaptation> {
-        let known = self.0.iter().position(|(known, _)| known == size);
-        let entry = match known {
-            Some(index) => self.0.remove(index),
-            None => (size.clone(), begin()),
-        };
-        if self.0.len() >= SIZES_MAX {
-            self.0.remove(0);
-        }
-        self.0.push(entry);
-        self.0.last_mut().and_then(|(_, adaptation)| adaptation.as_mut())
-    }
-}
 
 impl Call<'_> {
     /// Takes the algorithm of the call's size, if the group re-chooses and the collective permits it.

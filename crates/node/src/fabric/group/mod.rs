@@ -11,6 +11,7 @@
 //! The algorithms are not here (`rackloom-collectives`). A member that is alive, has joined, and has not called the collective yet is
 //! late. The others wait for it without a limit.
 
+mod adaptations;
 mod adapting;
 mod arithmetic;
 mod collectives;
@@ -34,8 +35,8 @@ use std::sync::{Arc, Mutex};
 
 use rackloom_protocol::{Access, NodeId};
 
-use self::adapting::Adaptations;
-pub use self::adapting::Rechoice;
+use self::adaptations::Adaptations;
+pub use self::adaptations::Rechoice;
 pub use self::collectives::{PersistentCollective, Reducer, Reduction};
 use self::layout::Layout;
 use self::membership::{Membership, RegionName};

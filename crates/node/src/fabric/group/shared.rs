@@ -11,7 +11,7 @@ use std::task::Waker;
 use rackloom_collectives::execute::Blocks;
 use rackloom_protocol::OperationId;
 
-use super::adapting::{Adaptations, Rechoice};
+use super::adaptations::{Adaptations, Rechoice};
 use super::layout::Layout;
 use super::membership::Membership;
 use super::options::GroupOptions;
