@@ -39,7 +39,8 @@ impl Stage {
         let mut flows = flows.into_iter();
         let (jobs, ledgers) = (0..nodes)
             .map(|rank| {
-                let (job, ledger) = Traffic::new(rank as u16, nodes as u16, flows.next().unwrap_or_default());
+                let (tenant, own) = (plan.members[rank].tenant, flows.next().unwrap_or_default());
+                let (job, ledger) = Traffic::new(rank as u16, nodes as u16, tenant, own);
                 (Box::new(job) as Box<dyn Job>, ledger)
             })
             .unzip();

@@ -119,18 +119,20 @@ pub(crate) struct Traffic {
     total: u64,
     lost: Vec<NodeId>,
     ledger: Arc<Mutex<Ledger>>,
+    tenant: Tenant,
 }
 
 impl Traffic {
     /// Creates the job, and the ledger that it writes.
-    pub(crate) fn new(rank: u16, nodes: u16, flows: Vec<Flow>) -> (Self, Arc<Mutex<Ledger>>) {
+    pub(crate) fn new(rank: u16, nodes: u16, tenant: Tenant, flows: Vec<Flow>) -> (Self, Arc<Mutex<Ledger>>) {
         let noted = Ledger { completed_of: vec![0; flows.len()], ..Ledger::default() };
         let ledger = Arc::new(Mutex::new(noted));
         let total = flows.iter().map(|flow| flow.count).sum();
         let courses =
             flows.into_iter().map(|flow| Course { flow, issued: 0, ended: 0, open: BTreeMap::new() });
         let courses = courses.collect();
-        (Self { rank, nodes, courses, total, lost: Vec::new(), ledger: Arc::clone(&ledger) }, ledger)
+        let job = Self { rank, nodes, courses, total, lost: Vec::new(), ledger: Arc::clone(&ledger), tenant };
+        (job, ledger)
     }
 
     fn note(&self, note: impl FnOnce(&mut Ledger)) {
@@ -236,8 +238,8 @@ impl Flow {
 
 impl Job for Traffic {
     fn regions(&self) -> Vec<RegionConfig> {
-        let access = Access::ALL;
-        vec![RegionConfig { region: REGION, length: REGION_BYTES, key: KEY, access, tenant: Tenant(0) }]
+        let (access, tenant) = (Access::ALL, self.tenant);
+        vec![RegionConfig { region: REGION, length: REGION_BYTES, key: KEY, access, tenant }]
     }
 
     fn handle_event(&mut self, now: Instant, event: &Event) {

@@ -33,6 +33,7 @@ pub fn all() -> &'static [&'static Experiment] {
         &buffers::head_of_line::HEAD_OF_LINE,
         &buffers::shared_buffer::SHARED_BUFFER,
         &losses::bit_errors::BIT_ERRORS,
+        &buffers::two_tenants::TWO_TENANTS,
     ];
     ALL
 }

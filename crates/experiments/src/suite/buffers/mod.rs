@@ -6,3 +6,4 @@ pub(super) mod deadlock;
 pub(super) mod head_of_line;
 pub(super) mod pfc_headroom;
 pub(super) mod shared_buffer;
+pub(super) mod two_tenants;
