@@ -5,7 +5,7 @@ mod support;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::{Ended, root, run, scratch, sim, topology};
+use support::{Ended, rack_file, root, run, scratch, sim, topology};
 
 /// Returns the options of a run on the leaves.
 fn collective() -> [&'static str; 4] {
@@ -108,7 +108,7 @@ fn a_named_algorithm_and_a_barrier_cannot_be_chosen_again() {
     };
     let file: PathBuf = topology("two-leaves.yaml");
     refused(
-        sim(&file).with(&["--algorithm", "ring", "--adapt", "on"]).finish(),
+        sim(&file).with(&["--collective", "all-reduce", "--algorithm", "ring", "--adapt", "on"]).finish(),
         "the algorithm is named, so it cannot be chosen again",
     );
     refused(
@@ -119,10 +119,7 @@ fn a_named_algorithm_and_a_barrier_cannot_be_chosen_again() {
         sim(&file).with(&["--job", "latency", "--adapt", "on"]).finish(),
         "--adapt means nothing to job latency",
     );
-    refused(
-        sim(&file)
-            .with(&["--set", "job.collective.collective=barrier", "--set", "job.collective.adapt=true"])
-            .finish(),
-        "`job.collective.adapt` means nothing to barrier",
-    );
+    let barrier =
+        "name: two\nshape: {ring: {nodes: 2}}\njob: {collective: {collective: barrier, adapt: true}}\n";
+    refused(sim(&rack_file(barrier)).finish(), "`job.collective.adapt` means nothing to barrier");
 }
