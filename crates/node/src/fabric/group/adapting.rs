@@ -8,9 +8,8 @@ use rackloom_collectives::{Buffer, Collective, ElementType, ReduceOperation};
 
 use super::super::error::Error;
 use super::adaptations::Rechoice;
-use super::layout::Set;
 use super::request::Call;
-use super::running::{LaneRun, Running};
+use super::running::Running;
 use super::schedules::Size;
 use super::shared::{Inner, LaneState};
 
@@ -67,11 +66,7 @@ impl Call<'_> {
             ..Size::barrier()
         };
         let schedule = group.schedules().find(&agreed)?;
-        state.runs = state.runs.wrapping_add(1);
-        let layout = group.lanes[self.lane].layout;
-        let kind = self.kind(group.membership.terms, 1);
-        let run = LaneRun { layout, set: Set::of_run(state.runs), number: state.runs, kind };
-        let running = Running::new(&group.membership, schedule, run, arithmetic.clone());
+        let running = self.run_with_data(group, &mut state, schedule, arithmetic.clone());
         let input = running.buffer(&group.membership, Buffer::Input);
         group.membership.region.write(input, &figure_ns.min(i64::MAX as u64).to_le_bytes())?;
         if let Some(blocks) = &mut self.blocks {

@@ -27,7 +27,7 @@ use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
 use super::query::{CallName, RETRY_NS, hash};
 use super::running::{LaneRun, Running};
 use super::schedules::{Prepared, Size};
-use super::shared::Inner;
+use super::shared::{Inner, LaneState};
 use super::wake_timer::WakeTimer;
 use crate::fabric::engine::activity::Activity;
 use crate::fabric::engine::core::Core;
@@ -400,13 +400,25 @@ impl<'a> Call<'a> {
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let schedule = self.schedule(group, &columns)?;
-        state.runs = state.runs.wrapping_add(1);
-        let kind = self.kind(group.membership.terms, schedule.elements);
-        let run = LaneRun { layout, set: Set::of_run(state.runs), number: state.runs, kind };
-        let running = Running::new(&group.membership, schedule, run, self.arithmetic.clone());
+        let running = self.run_with_data(group, &mut state, schedule, self.arithmetic.clone());
         let membership = running.buffer(&group.membership, Buffer::Input);
         self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
+    }
+
+    /// Returns the next run with data of the call's lane.
+    pub(super) fn run_with_data(
+        &self,
+        group: &Inner,
+        state: &mut LaneState,
+        schedule: Arc<Schedule>,
+        arithmetic: Arithmetic,
+    ) -> Running {
+        state.runs = state.runs.wrapping_add(1);
+        let layout = group.lanes[self.lane].layout;
+        let kind = self.kind(group.membership.terms, schedule.elements);
+        let run = LaneRun { layout, set: Set::of_run(state.runs), number: state.runs, kind };
+        Running::new(&group.membership, schedule, run, arithmetic)
     }
 
     /// Returns a hash of the group's options and the call, which must be equal on all members.
