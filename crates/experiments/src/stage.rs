@@ -136,25 +136,45 @@ pub(crate) fn all_reduce(
     seed: u64,
     actions: &[(Instant, Action)],
 ) -> Result<Vec<(u64, f64)>, String> {
-    let plan = plan(text)?;
+    let sizes = sweep(&plan(text)?, seed, actions)?;
+    Ok(sizes.into_iter().map(|size| (size.bytes, size.mean_ns)).collect())
+}
+
+/// Times of one size of an all-reduce, of the rank for which the mean is longest.
+pub(crate) struct Sweep {
+    pub(crate) bytes: u64,
+    pub(crate) mean_ns: f64,
+    pub(crate) median_ns: f64,
+    /// Number of changes of the algorithm in the course of the runs.
+    pub(crate) changes: usize,
+}
+
+/// Runs the plan's all-reduce, with these actions on the rack. Returns the times of each of its sizes.
+pub(crate) fn sweep(plan: &Plan, seed: u64, actions: &[(Instant, Action)]) -> Result<Vec<Sweep>, String> {
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, seed)).collect();
-    let mut simulation = Simulation::new(&plan, seed, jobs);
+    let jobs = ranks.map(|rank| rackloom_jobs::build(plan, rank, seed)).collect();
+    let mut simulation = Simulation::new(plan, seed, jobs);
     for (at, action) in actions {
         simulation.schedule(*at, *action);
     }
     simulation.run().map_err(|stalled| stalled.to_string())?;
-    let mut slowest: Vec<(u64, f64)> = Vec::new();
+    let mut slowest: Vec<Sweep> = Vec::new();
     for mut job in simulation.take_jobs() {
         let result = job.result();
         if !result.is_pass() {
             return Err(format!("the all-reduce is wrong: {:?}", result.failures));
         }
         for (index, row) in result.sweep.iter().enumerate() {
-            let time_ns = row.time_us * 1e3;
+            let size = Sweep {
+                bytes: row.size_bytes,
+                mean_ns: row.time_us * 1e3,
+                median_ns: row.time_p50_us.unwrap_or(f64::NAN) * 1e3,
+                changes: row.rechoices.iter().filter(|rechoice| rechoice.from != rechoice.to).count(),
+            };
             match slowest.get_mut(index) {
-                Some((_, slowest_ns)) => *slowest_ns = slowest_ns.max(time_ns),
-                None => slowest.push((row.size_bytes, time_ns)),
+                Some(slowest) if slowest.mean_ns < size.mean_ns => *slowest = size,
+                Some(_) => {}
+                None => slowest.push(size),
             }
         }
     }

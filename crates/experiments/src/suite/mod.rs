@@ -34,6 +34,8 @@ pub fn all() -> &'static [&'static Experiment] {
         &buffers::shared_buffer::SHARED_BUFFER,
         &losses::bit_errors::BIT_ERRORS,
         &buffers::two_tenants::TWO_TENANTS,
+        &racks::rechoice::RECHOICE,
+        &efficiency::packing_load::PACKING_LOAD,
     ];
     ALL
 }

@@ -66,6 +66,38 @@ impl Fabric {
     }
 }
 
+/// Two leaf switches with half of the ranks each, joined by trunks; all links are equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaves {
+    /// Nanoseconds of one link without bytes.
+    pub delay_ns: f64,
+    /// Payload bytes per nanosecond of one link.
+    pub link_bytes_per_ns: f64,
+    /// Number of ranks.
+    pub ranks: f64,
+}
+
+impl Leaves {
+    /// Number of links between nodes of two leaves.
+    const ACROSS: f64 = 3.0;
+
+    /// Returns the duration of an all-reduce in two shots over one trunk, in nanoseconds. In each shot `(N / 2)^2` parts of `S / N` cross
+    /// the trunk in each direction: `2 (3 d + N S / (4 b)) + 3 d`.
+    #[must_use]
+    pub fn two_shot_one_trunk_ns(&self, bytes: f64) -> f64 {
+        let shot_ns = Self::ACROSS * self.delay_ns + self.ranks * bytes / (4.0 * self.link_bytes_per_ns);
+        2.0 * shot_ns + Self::ACROSS * self.delay_ns
+    }
+
+    /// Returns the duration of an all-reduce around a ring of which two hops cross, in nanoseconds: `2 (N - 1) (2 d + S / (N b)) + 2 d`, and
+    /// `4 d` for the four hops of the longest chain that cross.
+    #[must_use]
+    pub fn ring_ns(&self, bytes: f64) -> f64 {
+        let step_ns = 2.0 * self.delay_ns + bytes / (self.ranks * self.link_bytes_per_ns);
+        2.0 * (self.ranks - 1.0) * step_ns + 2.0 * self.delay_ns + 4.0 * self.delay_ns
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,4 +3,5 @@
 pub(super) mod outstanding_loads;
 pub(super) mod packing;
 pub(super) mod packing_latency;
+pub(super) mod packing_load;
 pub(super) mod size_sweep;

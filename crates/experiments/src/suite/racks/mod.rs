@@ -5,3 +5,4 @@ pub(super) mod heartbeat;
 pub(super) mod path_loss;
 pub(super) mod path_policies;
 pub(super) mod patterns;
+pub(super) mod rechoice;
