@@ -217,6 +217,76 @@
 #define RACKLOOM_SIGNAL_ADD 2
 
 /**
+ * Algorithm with the shortest estimated time.
+ */
+#define RACKLOOM_ALGORITHM_AUTOMATIC 0
+
+/**
+ * Each rank sends to the next one only.
+ */
+#define RACKLOOM_ALGORITHM_RING 1
+
+/**
+ * Two rings in opposite directions.
+ */
+#define RACKLOOM_ALGORITHM_BIDIRECTIONAL_RING 2
+
+/**
+ * Every rank sends its whole input to every other rank.
+ */
+#define RACKLOOM_ALGORITHM_ONE_SHOT 3
+
+/**
+ * Direct reduce-scatter, then direct all-gather.
+ */
+#define RACKLOOM_ALGORITHM_TWO_SHOT 4
+
+/**
+ * Recursive halving, then recursive doubling.
+ */
+#define RACKLOOM_ALGORITHM_HALVING_DOUBLING 5
+
+/**
+ * All pairs concurrently.
+ */
+#define RACKLOOM_ALGORITHM_DIRECT 6
+
+/**
+ * One partner after the other.
+ */
+#define RACKLOOM_ALGORITHM_PAIRWISE 7
+
+/**
+ * Binomial tree.
+ */
+#define RACKLOOM_ALGORITHM_BINOMIAL 8
+
+/**
+ * Along the ring, in pipelined segments.
+ */
+#define RACKLOOM_ALGORITHM_RING_PIPELINE 9
+
+/**
+ * Barrier: signals at distances that double.
+ */
+#define RACKLOOM_ALGORITHM_DISSEMINATION 10
+
+/**
+ * Barrier: first the ranks of one server, then one leader per server.
+ */
+#define RACKLOOM_ALGORITHM_TWO_LEVEL 11
+
+/**
+ * Inside each server, then between servers.
+ */
+#define RACKLOOM_ALGORITHM_HIERARCHICAL 12
+
+/**
+ * Color of a member that joins no part.
+ */
+#define RACKLOOM_NO_COLOR UINT32_MAX
+
+/**
  * Collective without data: completes when all members have called it.
  */
 #define RACKLOOM_BARRIER 1
@@ -315,76 +385,6 @@
  * Reduction: product.
  */
 #define RACKLOOM_PRODUCT 4
-
-/**
- * Algorithm with the shortest estimated time.
- */
-#define RACKLOOM_ALGORITHM_AUTOMATIC 0
-
-/**
- * Each rank sends to the next one only.
- */
-#define RACKLOOM_ALGORITHM_RING 1
-
-/**
- * Two rings in opposite directions.
- */
-#define RACKLOOM_ALGORITHM_BIDIRECTIONAL_RING 2
-
-/**
- * Every rank sends its whole input to every other rank.
- */
-#define RACKLOOM_ALGORITHM_ONE_SHOT 3
-
-/**
- * Direct reduce-scatter, then direct all-gather.
- */
-#define RACKLOOM_ALGORITHM_TWO_SHOT 4
-
-/**
- * Recursive halving, then recursive doubling.
- */
-#define RACKLOOM_ALGORITHM_HALVING_DOUBLING 5
-
-/**
- * All pairs concurrently.
- */
-#define RACKLOOM_ALGORITHM_DIRECT 6
-
-/**
- * One partner after the other.
- */
-#define RACKLOOM_ALGORITHM_PAIRWISE 7
-
-/**
- * Binomial tree.
- */
-#define RACKLOOM_ALGORITHM_BINOMIAL 8
-
-/**
- * Along the ring, in pipelined segments.
- */
-#define RACKLOOM_ALGORITHM_RING_PIPELINE 9
-
-/**
- * Barrier: signals at distances that double.
- */
-#define RACKLOOM_ALGORITHM_DISSEMINATION 10
-
-/**
- * Barrier: first the ranks of one server, then one leader per server.
- */
-#define RACKLOOM_ALGORITHM_TWO_LEVEL 11
-
-/**
- * Inside each server, then between servers.
- */
-#define RACKLOOM_ALGORITHM_HIERARCHICAL 12
-
-/**
- * Color of a member that joins no part.
- */
-#define RACKLOOM_NO_COLOR UINT32_MAX
 
 /**
  * Result of a call. Codes below 20 are errors in the use of the library, codes from 20 are errors of the fabric and of racks.
@@ -2055,6 +2055,48 @@ rackloom_error rackloom_group_size(rackloom_group group, uint32_t *size, uint32_
 rackloom_error rackloom_group_members(rackloom_group group, uint32_t *members, uint64_t capacity);
 
 /**
+ * Makes a group of the members that give the same color, in ascending `order` and then by rank in `group`. `part` gets its handle, or 0 if `color` is
+ * `RACKLOOM_NO_COLOR`. The part has the options of `group`; its region has a number that is free at each member, and a random key. All members call it, in
+ * the same order as collectives, and it waits for the others.
+ *
+ * Errors: those of `rackloom_collective_wait` and of `rackloom_region_allocate`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_split(rackloom_group group,
+                                    uint32_t color,
+                                    uint32_t order,
+                                    rackloom_group *part);
+
+/**
+ * Makes a group of the members of `group` in the same order, whose collectives are independent of those of `group`. All members call it, as
+ * `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_duplicate(rackloom_group group,
+                                        rackloom_group *duplicate);
+
+/**
+ * Makes one group for each server of the rack, of the members in that server. All members call it, as `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_split_by_server(rackloom_group group,
+                                              rackloom_group *part);
+
+/**
+ * Makes a group of the members that have a link in `plane`. `part` gets 0 at the others. All members call it, as `rackloom_group_split`.
+ *
+ * Errors: those of `rackloom_group_split`; BAD_ARGUMENT for a plane above 255.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_group_on_plane(rackloom_group group,
+                                       uint32_t plane,
+                                       rackloom_group *part);
+
+/**
  * Runs a collective and waits until this member's part is done. The calling thread drives the node meanwhile.
  *
  * Errors: BAD_ARGUMENT for unknown constants, and for arrays that overlap or are misaligned; INVALID if the arrays do not fit the group; PEER_LOST,
@@ -2145,48 +2187,6 @@ rackloom_error rackloom_group_broadcast(rackloom_group group,
                                         uint64_t count,
                                         uint32_t element,
                                         uint32_t root);
-
-/**
- * Makes a group of the members that give the same color, in ascending `order` and then by rank in `group`. `part` gets its handle, or 0 if `color` is
- * `RACKLOOM_NO_COLOR`. The part has the options of `group`; its region has a number that is free at each member, and a random key. All members call it, in
- * the same order as collectives, and it waits for the others.
- *
- * Errors: those of `rackloom_collective_wait` and of `rackloom_region_allocate`.
- * Threads: any. Collectives of a group run in the order in which they begin.
- */
-rackloom_error rackloom_group_split(rackloom_group group,
-                                    uint32_t color,
-                                    uint32_t order,
-                                    rackloom_group *part);
-
-/**
- * Makes a group of the members of `group` in the same order, whose collectives are independent of those of `group`. All members call it, as
- * `rackloom_group_split`.
- *
- * Errors: those of `rackloom_group_split`.
- * Threads: any. Collectives of a group run in the order in which they begin.
- */
-rackloom_error rackloom_group_duplicate(rackloom_group group,
-                                        rackloom_group *duplicate);
-
-/**
- * Makes one group for each server of the rack, of the members in that server. All members call it, as `rackloom_group_split`.
- *
- * Errors: those of `rackloom_group_split`.
- * Threads: any. Collectives of a group run in the order in which they begin.
- */
-rackloom_error rackloom_group_split_by_server(rackloom_group group,
-                                              rackloom_group *part);
-
-/**
- * Makes a group of the members that have a link in `plane`. `part` gets 0 at the others. All members call it, as `rackloom_group_split`.
- *
- * Errors: those of `rackloom_group_split`; BAD_ARGUMENT for a plane above 255.
- * Threads: any. Collectives of a group run in the order in which they begin.
- */
-rackloom_error rackloom_group_on_plane(rackloom_group group,
-                                       uint32_t plane,
-                                       rackloom_group *part);
 
 #ifdef __cplusplus
 }  // extern "C"

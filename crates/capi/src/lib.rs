@@ -20,7 +20,6 @@ pub mod driver;
 mod driving;
 pub mod fabric;
 pub mod group;
-pub mod group_parts;
 mod guard;
 mod handles;
 mod in_progress;

@@ -10,7 +10,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, Rename
 const WRITE: &str = "RACKLOOM_WRITE_HEADER";
 
 /// Files with functions, in the order of the header.
-const FILES: [&str; 13] = [
+const FILES: [&str; 16] = [
     "codes",
     "library",
     "fabric",
@@ -22,8 +22,11 @@ const FILES: [&str; 13] = [
     "pending",
     "queue",
     "driver",
-    "group",
-    "group_parts",
+    "group/options",
+    "group/membership",
+    "group/derive",
+    "group/record",
+    "group/collective",
 ];
 
 /// Names of types in C, by their names in Rust.
@@ -136,11 +139,18 @@ fn the_header_is_what_the_source_says() {
     assert_eq!(made.lines().count(), known.lines().count(), "hint: {WRITE}=1 writes the header");
 }
 
+/// Returns the files of a folder and of its folders.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the source is there").flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
 /// Returns the names of the functions that the source exports, and the descriptions above them.
 fn exported() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder().join("src")).expect("the source is there").flatten() {
-        let text = std::fs::read_to_string(entry.path()).expect("a source can be read");
+    for path in sources(&folder().join("src")) {
+        let text = std::fs::read_to_string(path).expect("a source can be read");
         let file = syn::parse_file(&text).expect("a source of Rust");
         for item in file.items {
             let syn::Item::Fn(function) = item else { continue };

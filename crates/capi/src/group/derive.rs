@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rackloom::fabric::Group;
 
+use super::membership::GroupHandle;
 use crate::codes::{ErrorCode, Failure};
-use crate::group::GroupHandle;
 use crate::guard::with_pointers;
 use crate::handles;
 use crate::pointers::Out;

@@ -1,0 +1,111 @@
+//! Membership in groups.
+
+use std::sync::Arc;
+
+use rackloom::fabric::{Group, Node};
+
+use super::options::GroupSettings;
+use crate::codes::{ErrorCode, Failure};
+use crate::guard::{self, with_pointers};
+use crate::handles;
+use crate::node::NodeHandle;
+use crate::pointers::{self, Out, array, array_mut, versioned};
+
+/// Handle of a membership in a group.
+pub type GroupHandle = u64;
+
+/// Joins the group of all GPU nodes of the rack, in the order of the rack file. `rackloom_group_join` describes the rest.
+///
+/// Errors: those of `rackloom_group_join`.
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_of_rack(
+    node: NodeHandle,
+    options: *const GroupSettings,
+    group: *mut GroupHandle,
+) -> ErrorCode {
+    with_pointers!({
+        let group = Out::new(group)?;
+        let node = handles::get::<Node>(node)?;
+        let options = versioned(options)?.read()?;
+        group.set(handles::add(Arc::new(Group::of_rack(&node, options)?))?);
+        Ok(())
+    })
+}
+
+/// Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
+/// in the same order. The first collective waits until all have joined.
+///
+/// Errors: INVALID if this node is not a member, a member is named twice, or the staging is too large; NO_SUCH_NODE; those of `rackloom_region_allocate`.
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_join(
+    node: NodeHandle,
+    options: *const GroupSettings,
+    members: *const u32,
+    count: u64,
+    group: *mut GroupHandle,
+) -> ErrorCode {
+    with_pointers!({
+        let group = Out::new(group)?;
+        let node = handles::get::<Node>(node)?;
+        let options = versioned(options)?.read()?;
+        let members: Vec<_> =
+            array(members, count)?.iter().map(|member| pointers::node(*member)).collect::<Result<_, _>>()?;
+        group.set(handles::add(Arc::new(Group::join(&node, options, &members)?))?);
+        Ok(())
+    })
+}
+
+/// Leaves a group and frees its handle. Members that still need this node get an error: meet in a barrier before.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackloom_group_free(group: GroupHandle) -> ErrorCode {
+    guard::call(|| handles::free::<Arc<Group>>(group))
+}
+
+/// Writes the number of members, and the rank of this node. Each pointer may be null.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_size(
+    group: GroupHandle,
+    size: *mut u32,
+    rank: *mut u32,
+) -> ErrorCode {
+    with_pointers!({
+        let group = handles::get::<Arc<Group>>(group)?;
+        let (size, rank) = (Out::optional(size)?, Out::optional(rank)?);
+        if let Some(size) = size {
+            size.set(group.members().len() as u32);
+        }
+        if let Some(rank) = rank {
+            rank.set(group.rank() as u32);
+        }
+        Ok(())
+    })
+}
+
+/// Writes the numbers of the members' nodes, in rank order, to an array of `capacity` numbers.
+///
+/// Errors: BUFFER_TOO_SMALL: `rackloom_group_size` has the number of members.
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackloom_group_members(
+    group: GroupHandle,
+    members: *mut u32,
+    capacity: u64,
+) -> ErrorCode {
+    with_pointers!({
+        let group = handles::get::<Arc<Group>>(group)?;
+        let places = array_mut(members, capacity)?;
+        let known = group.members();
+        let Some(places) = places.get_mut(..known.len()) else {
+            let text = format!("the group has {} members", known.len());
+            return Err(Failure::new(ErrorCode::BufferTooSmall, text));
+        };
+        places.iter_mut().zip(known).for_each(|(place, member)| *place = member.0.into());
+        Ok(())
+    })
+}
