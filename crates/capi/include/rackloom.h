@@ -34,7 +34,7 @@
  * Version of the interface: the major number times 1000, plus the minor number. Within a major number, functions, constants and fields of
  * structures with a size are only added.
  */
-#define RACKLOOM_ABI_VERSION 1000
+#define RACKLOOM_ABI_VERSION 1001
 
 /**
  * Timeout without an end, in nanoseconds.
@@ -515,6 +515,10 @@ enum rackloom_error
      * The fabric reports an error for which this version of the header has no code.
      */
     RACKLOOM_ERROR_OTHER = 37,
+    /**
+     * The regions of the node would have more bytes than the job on its seat may use.
+     */
+    RACKLOOM_ERROR_OVER_QUOTA = 38,
     /**
      * A rack file, a fault script or an option is wrong.
      */

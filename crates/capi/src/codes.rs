@@ -71,6 +71,8 @@ pub enum ErrorCode {
     System = 36,
     /// The fabric reports an error for which this version of the header has no code.
     Other = 37,
+    /// The regions of the node would have more bytes than the job on its seat may use.
+    OverQuota = 38,
     /// A rack file, a fault script or an option is wrong.
     BadInput = 40,
     /// The processes or wires of a rack could not be made.
@@ -112,6 +114,7 @@ impl ErrorCode {
         (Self::NotUp, c"the rack is not up"),
         (Self::System, c"the operating system refused"),
         (Self::Other, c"another error of the fabric"),
+        (Self::OverQuota, c"the quota of the job does not suffice"),
         (Self::BadInput, c"a rack file, a fault script or an option is wrong"),
         (Self::CouldNotStart, c"the rack could not be started"),
         (Self::RackFailed, c"the rack has failed"),
@@ -173,7 +176,7 @@ impl Reason {
             OperationError::EarlierFailure => Self::EarlierFailure,
             OperationError::Cancelled => Self::Cancelled,
             OperationError::MessageTruncated => Self::MessageTruncated,
-            #[allow(unreachable_patterns, reason = "reasons may be added")]
+            // The compiler requires this arm. A test compares the others with the variants of the error.
             _ => Self::Other,
         }
     }
@@ -239,6 +242,8 @@ impl From<Error> for Failure {
             Error::Join { .. } => ErrorCode::Join,
             Error::NotUp { .. } => ErrorCode::NotUp,
             Error::System { .. } => ErrorCode::System,
+            Error::OverQuota { .. } => ErrorCode::OverQuota,
+            // The compiler requires this arm. A test compares the others with the variants of the error.
             _ => ErrorCode::Other,
         };
         Self { code, text: error.to_string(), peer: error.peer().map(|peer| peer.0), reason, maybe_done }
@@ -256,7 +261,13 @@ impl From<RackFailure> for Failure {
         let code = match failure.exit {
             Exit::BadInput => ErrorCode::BadInput,
             Exit::CouldNotStart => ErrorCode::CouldNotStart,
-            _ => ErrorCode::RackFailed,
+            Exit::Pass
+            | Exit::Fail
+            | Exit::NodeLost
+            | Exit::Stalled
+            | Exit::Interrupted
+            | Exit::NoVerdict
+            | Exit::Starved => ErrorCode::RackFailed,
         };
         Self::new(code, failure.to_string())
     }
@@ -337,6 +348,14 @@ mod tests {
         let header = include_str!("../include/rackloom.h");
         let declared = header.lines().filter(|line| line.trim_start().starts_with("RACKLOOM_ERROR_")).count();
         assert_eq!(declared, ErrorCode::ALL.len(), "a code is missing in ALL");
+    }
+
+    #[test]
+    fn a_quota_has_a_code_of_its_own() {
+        let error = Error::OverQuota { bytes: 3, used_bytes: 2, limit_bytes: 4 };
+        let failure = Failure::from(error);
+        assert_eq!(failure.code, ErrorCode::OverQuota);
+        assert!(failure.text.contains("2 of 4 bytes are in use"), "{}", failure.text);
     }
 
     #[test]

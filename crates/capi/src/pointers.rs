@@ -115,8 +115,8 @@ pub(crate) fn check_apart(first: (*const c_void, u64), second: (*const c_void, u
 
 /// Structure whose first field is its size, so that later versions can have more fields.
 ///
-/// Unsafe to implement because [`versioned`] and [`put_versioned`] read and write the structure by its bytes, on the strength of properties that
-/// the compiler does not check.
+/// `unsafe` is needed because [`versioned`] and [`put_versioned`] read and write the structure by its bytes, and the compiler does not check the
+/// properties that this requires. It is sound because each implementation states that its type has them.
 ///
 /// # Safety
 /// The type has the layout of C (`repr(C)`), begins with a `u32` that is the size, and every bit pattern is a value of it, zeros included.

@@ -1,0 +1,81 @@
+//! Each error of the Rust library has a code of its own, and each reason a number.
+//!
+//! Both enumerations may get more variants, so the compiler accepts a match that leaves some out. This test reads them from their source.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use syn::visit::{Visit, visit_arm};
+
+fn parse(path: &Path) -> syn::File {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    syn::parse_file(&text).expect("a source of Rust")
+}
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the names of the variants of an enumeration.
+fn variants(path: &str, name: &str) -> BTreeSet<String> {
+    let file = parse(&crates().join(path));
+    let found = file.items.into_iter().find_map(|item| match item {
+        syn::Item::Enum(item) if item.ident == name => Some(item),
+        _ => None,
+    });
+    let found = found.unwrap_or_else(|| panic!("{path} has no {name}"));
+    found.variants.iter().map(|variant| variant.ident.to_string()).collect()
+}
+
+/// Variants of an enumeration in the patterns of all matches of a file.
+struct Matched {
+    name: &'static str,
+    variants: BTreeSet<String>,
+}
+
+impl Matched {
+    fn note(&mut self, path: &syn::Path) {
+        let mut segments = path.segments.iter().rev();
+        if let (Some(variant), Some(of)) = (segments.next(), segments.next())
+            && of.ident == self.name
+        {
+            self.variants.insert(variant.ident.to_string());
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Matched {
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        match &arm.pat {
+            syn::Pat::Struct(pattern) => self.note(&pattern.path),
+            syn::Pat::TupleStruct(pattern) => self.note(&pattern.path),
+            syn::Pat::Path(pattern) => self.note(&pattern.path),
+            _ => {}
+        }
+        visit_arm(self, arm);
+    }
+}
+
+/// Returns the variants of an enumeration that the file of the codes translates.
+fn translated(name: &'static str) -> BTreeSet<String> {
+    let mut matched = Matched { name, variants: BTreeSet::new() };
+    matched.visit_file(&parse(&crates().join("capi/src/codes.rs")));
+    matched.variants
+}
+
+#[test]
+fn each_error_of_the_library_has_a_code() {
+    let variants = variants("node/src/fabric/error.rs", "Error");
+    assert!(
+        variants.len() > 15 && variants.contains("OverQuota"),
+        "the search finds too little: {variants:?}"
+    );
+    assert_eq!(translated("Error"), variants);
+}
+
+#[test]
+fn each_reason_of_a_refusal_has_a_number() {
+    let variants = variants("protocol/src/error.rs", "OperationError");
+    assert!(variants.len() > 10, "the search finds too little: {variants:?}");
+    assert_eq!(translated("OperationError"), variants);
+}
