@@ -117,6 +117,12 @@ fn groups_are_made_from_groups_and_collectives_run_in_the_background() {
     assert_eq!(printed, "4 nodes, 0 failed\n");
 }
 
+#[test]
+fn collectives_of_each_form_have_the_right_results() {
+    let printed = Session::new().passes(Command::new(compile("tests/collectives.c")), &[]);
+    assert_eq!(printed, "4 nodes, 0 failed\n");
+}
+
 /// Returns the names of the functions that a header declares.
 fn declared(header: &str) -> BTreeSet<String> {
     let words =
@@ -194,6 +200,9 @@ fn programs_in_c_have_no_error_under_valgrind() {
     }
     if let Some(groups) = valgrind(&compile("tests/groups.c")) {
         assert_eq!(session.passes(groups, &[]), "4 nodes, 0 failed\n");
+    }
+    if let Some(collectives) = valgrind(&compile("tests/collectives.c")) {
+        assert_eq!(session.passes(collectives, &[]), "4 nodes, 0 failed\n");
     }
     if let Some(misuse) = valgrind(&compile("tests/misuse.c")) {
         let printed = session.passes(misuse, &[RACKLOOM]);

@@ -287,6 +287,31 @@
 #define RACKLOOM_NO_COLOR UINT32_MAX
 
 /**
+ * Cause of a trial: calls took another time than the reference.
+ */
+#define RACKLOOM_CAUSE_DEVIATED 1
+
+/**
+ * Cause of a trial: an algorithm that replaced the first choice was due for a review.
+ */
+#define RACKLOOM_CAUSE_REVIEW 2
+
+/**
+ * Number of entries for the algorithms of a trial. The library tries fewer, so that later versions may try more.
+ */
+#define RACKLOOM_CANDIDATES_MAX 8
+
+/**
+ * Order of operands: any. Collectives use any algorithm.
+ */
+#define RACKLOOM_COMMUTATIVE 1
+
+/**
+ * Order of operands: the left one comes from lower ranks. Collectives use algorithms that keep the order of ranks.
+ */
+#define RACKLOOM_ORDERED 2
+
+/**
  * Collective without data: completes when all members have called it.
  */
 #define RACKLOOM_BARRIER 1
@@ -330,6 +355,16 @@
  * Fills `output` with this member's part of the root's input.
  */
 #define RACKLOOM_SCATTER 9
+
+/**
+ * Replaces `output` by the reduction of the arrays of the members up to this one, in rank order.
+ */
+#define RACKLOOM_SCAN 10
+
+/**
+ * Replaces `output` by the reduction of the arrays of the members before this one, in rank order. That of rank 0 stays unchanged.
+ */
+#define RACKLOOM_EXCLUSIVE_SCAN 11
 
 /**
  * Elements: IEEE 754 binary32.
@@ -443,6 +478,10 @@ enum rackloom_error
      * The library has a bug. The call has no other effect on the process.
      */
     RACKLOOM_ERROR_INTERNAL = 11,
+    /**
+     * A function of the program that the library has called, such as a reduction, called the library.
+     */
+    RACKLOOM_ERROR_IN_CALLBACK = 12,
     /**
      * The queue towards the peer is full: poll, and try again.
      */
@@ -1103,6 +1142,16 @@ typedef struct rackloom_group_options {
      * Number of collectives that can run at the same time, at most 64; 1 if 0. Further ones wait for the end of earlier ones. Each has its own staging.
      */
     uint64_t lanes;
+    /**
+     * 1 if the algorithm of a collective is chosen again when its calls become slower or faster by 30 %, for example after the loss of a link. Not together with
+     * `algorithm`. `rackloom_group_rechoices` returns the trials. The order of reduction changes with the algorithm, and with it the last bits of
+     * floating-point sums.
+     */
+    uint32_t adaptive;
+    /**
+     * 0.
+     */
+    uint32_t reserved_end;
 } rackloom_group_options;
 
 /**
@@ -1111,12 +1160,105 @@ typedef struct rackloom_group_options {
 typedef uint64_t rackloom_group;
 
 /**
+ * Algorithm of a trial with its time. The layout does not change.
+ */
+typedef struct rackloom_candidate {
+    /**
+     * One of `RACKLOOM_ALGORITHM_...`.
+     */
+    uint32_t algorithm;
+    /**
+     * Number of segments of `RACKLOOM_ALGORITHM_RING_PIPELINE`, else 0.
+     */
+    uint32_t segments;
+    /**
+     * Time of a call that the members agreed on, in nanoseconds.
+     */
+    uint64_t time_ns;
+} rackloom_candidate;
+
+/**
+ * Trial of the suitable algorithms for a collective of one size, and its result. The layout does not change.
+ */
+typedef struct rackloom_rechoice {
+    /**
+     * Kind of collective, such as `RACKLOOM_ALL_REDUCE`.
+     */
+    uint32_t collective;
+    /**
+     * Lane of the calls.
+     */
+    uint32_t lane;
+    /**
+     * Number of bytes of the whole array, or of its first piece if the array does not fit into the staging.
+     */
+    uint64_t bytes;
+    /**
+     * Number of calls of this collective and size before the next one.
+     */
+    uint64_t calls;
+    /**
+     * Algorithm before the trial. `time_ns` is 0.
+     */
+    struct rackloom_candidate from;
+    /**
+     * Algorithm of the following calls, which equals `from` if no other one was fast enough. `time_ns` is 0.
+     */
+    struct rackloom_candidate to;
+    /**
+     * One of `RACKLOOM_CAUSE_...`.
+     */
+    uint32_t cause;
+    /**
+     * Number of algorithms in `candidates`.
+     */
+    uint32_t candidate_count;
+    /**
+     * For `RACKLOOM_CAUSE_DEVIATED`: time of a call when the algorithm was chosen, in nanoseconds.
+     */
+    uint64_t reference_ns;
+    /**
+     * For `RACKLOOM_CAUSE_DEVIATED`: time of a call before the trial, in nanoseconds.
+     */
+    uint64_t now_ns;
+    /**
+     * Algorithms of the trial with their times, the fastest first.
+     */
+    struct rackloom_candidate candidates[RACKLOOM_CANDIDATES_MAX];
+    /**
+     * 0.
+     */
+    uint64_t reserved[2];
+} rackloom_rechoice;
+
+/**
+ * Function that replaces each of the `count` elements at `left` by the result of it and the element at the same index of `right`. `context` is that of
+ * `rackloom_reduction_create`.
+ *
+ * It is associative, returns for any values and any `count`, and does not leave by `longjmp` or by an exception of C++. It runs in the thread that makes
+ * progress: one that waits for a collective, or the background thread of a node. Several threads may call it at the same time, for different
+ * elements. It calls no function of the library: such a call returns IN_CALLBACK.
+ */
+typedef void (*rackloom_reduction_function)(void *left, const void *right, uint64_t count, void *context);
+
+/**
+ * Handle of a reduction that the program defines.
+ */
+typedef uint64_t rackloom_reduction;
+
+/**
  * Description of one collective. The data is in arrays of the program, or in slices of regions of the node if `output_slice.region` or
  * `input_slice.region` is not 0. Set the fields that are not used to 0.
  *
- * All-reduce, reduce and broadcast change `output` in place; `input` is not used, except that slices may differ. Lengths of arrays are numbers of elements.
- * The output of an all-gather or a gather, and the input of a reduce-scatter or a scatter, have one part per member; those of an all-to-all too. The
- * arrays that only the root uses may be empty at other members.
+ * All-reduce, reduce, broadcast and scans change `output` in place; `input` is not used, except that slices may differ. Lengths of arrays are numbers of
+ * elements. The output of an all-gather or a gather, and the input of a reduce-scatter or a scatter, have one part per member, in rank order; both arrays of
+ * an all-to-all too. The arrays that only the root uses may be empty at other members.
+ *
+ * Parts have one length, unless `part_counts` gives the length of each. They follow each other without gaps.
+ *
+ * With `in_place`, the collectives with parts have one array, which is `output`: each member's own part is in its place (all-gather; gather, at the root),
+ * ends there (reduce-scatter), stays there (scatter, at the root), or every part is replaced (all-to-all). At other members of a gather and a scatter,
+ * `output` is the part.
  */
 typedef struct rackloom_collective {
     /**
@@ -1167,12 +1309,39 @@ typedef struct rackloom_collective {
      * Slice that is written.
      */
     struct rackloom_slice output_slice;
+    /**
+     * Reduction that the program defines, of `rackloom_reduction_create`, in place of `reduction`. It also says how long elements are, so `element` and
+     * `reduction` are 0. For collectives on arrays.
+     */
+    rackloom_reduction custom_reduction;
+    /**
+     * Lengths of the parts in elements, equal on all members; null if all parts have one length. Entry r is the length of the part of rank r. Of an
+     * all-to-all, entry s * members + r is the number of elements that rank s sends to rank r. For collectives on arrays that are not in place.
+     */
+    const uint64_t *part_counts;
+    /**
+     * Number of entries of `part_counts`: that of the members, or its square for an all-to-all.
+     */
+    uint64_t part_counts_length;
+    /**
+     * 1 if `output` is also the input of a collective with parts, and there is no `input`. For collectives on arrays.
+     */
+    uint32_t in_place;
+    /**
+     * 0.
+     */
+    uint32_t reserved_end;
 } rackloom_collective;
 
 /**
  * Handle of a collective in progress, of `rackloom_collective_start`.
  */
 typedef uint64_t rackloom_collective_request;
+
+/**
+ * Handle of a collective that runs many times.
+ */
+typedef uint64_t rackloom_persistent;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2027,7 +2196,7 @@ rackloom_error rackloom_group_of_rack(rackloom_node node,
  * Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
  * in the same order. The first collective waits until all have joined.
  *
- * Errors: INVALID if this node is not a member, a member is named twice, or the staging is too large; NO_SUCH_NODE; those of `rackloom_region_allocate`.
+ * Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm; NO_SUCH_NODE; those of `rackloom_region_allocate`.
  * Threads: any.
  */
 rackloom_error rackloom_group_join(rackloom_node node,
@@ -2099,6 +2268,38 @@ rackloom_error rackloom_group_split_by_server(rackloom_group group,
 rackloom_error rackloom_group_on_plane(rackloom_group group,
                                        uint32_t plane,
                                        rackloom_group *part);
+
+/**
+ * Writes the last trials of a group whose option `adaptive` is 1, in the order of their ends, to an array of `capacity` entries, and their number to
+ * `count`. The group keeps the last 64; if the array is shorter, it gets the newest of them. A group that is not adaptive has none.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_group_rechoices(rackloom_group group,
+                                        struct rackloom_rechoice *rechoices,
+                                        uint64_t capacity,
+                                        uint64_t *count);
+
+/**
+ * Makes a reduction of elements of `element_bytes`: 1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64 or 128. `order` is one of `RACKLOOM_COMMUTATIVE` and
+ * `RACKLOOM_ORDERED`. Elements have the alignment of 8 bytes if that divides their size, else of 4 bytes or of their size. All members use equal
+ * functions: the library cannot compare them. `context`, which may be null, stays valid until the reduction is freed and all collectives with it have ended.
+ *
+ * Errors: BAD_ARGUMENT for another size or order.
+ * Threads: any.
+ */
+rackloom_error rackloom_reduction_create(rackloom_reduction_function function,
+                                         void *context,
+                                         uint64_t element_bytes,
+                                         uint32_t order,
+                                         rackloom_reduction *reduction);
+
+/**
+ * Frees a reduction. Collectives that use it continue, and still call the function.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_reduction_free(rackloom_reduction reduction);
 
 /**
  * Runs a collective and waits until this member's part is done. The calling thread drives the node meanwhile.
@@ -2191,6 +2392,53 @@ rackloom_error rackloom_group_broadcast(rackloom_group group,
                                         uint64_t count,
                                         uint32_t element,
                                         uint32_t root);
+
+/**
+ * Makes a collective on slices of regions that runs many times: the arguments are checked, and the schedules made, once. It sends nothing, so members may
+ * make such collectives in any order. It keeps node, group and regions.
+ *
+ * Errors: BAD_ARGUMENT for unknown constants, and for a collective on arrays; INVALID if the slices do not fit the group or belong to another node; those of
+ * handles for the regions of the slices.
+ * Threads: any.
+ */
+rackloom_error rackloom_persistent_create(rackloom_group group,
+                                          const struct rackloom_collective *collective,
+                                          rackloom_persistent *persistent);
+
+/**
+ * Runs a persistent collective once, and waits until this member's part is done, as `rackloom_collective_wait`.
+ *
+ * Errors: those of `rackloom_collective_wait`.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_persistent_wait(rackloom_persistent persistent);
+
+/**
+ * Begins one run of a persistent collective and returns at once, as `rackloom_collective_start`. Wait for the run, and free it, before the next one starts on
+ * the same slices: runs in several lanes may overlap.
+ *
+ * Errors: those of `rackloom_collective_wait` that are known at once.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_persistent_start(rackloom_persistent persistent,
+                                         rackloom_collective_request *started);
+
+/**
+ * Begins one run of a persistent collective and returns at once. Its completion, with `context`, arrives in `queue`, as with `rackloom_collective_submit`.
+ *
+ * Errors: those of `rackloom_collective_wait` that are known at once.
+ * Threads: any. Collectives of a group run in the order in which they begin.
+ */
+rackloom_error rackloom_persistent_submit(rackloom_persistent persistent,
+                                          rackloom_queue queue,
+                                          uint64_t context);
+
+/**
+ * Frees a persistent collective. Runs that have begun continue.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_persistent_free(rackloom_persistent persistent);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -35,6 +35,8 @@ pub enum ErrorCode {
     TooManyHandles = 10,
     /// The library has a bug. The call has no other effect on the process.
     Internal = 11,
+    /// A function of the program that the library has called, such as a reduction, called the library.
+    InCallback = 12,
     /// The queue towards the peer is full: poll, and try again.
     Busy = 20,
     /// No live path leads to the peer.
@@ -96,6 +98,7 @@ impl ErrorCode {
         (Self::Empty, c"there is no completion"),
         (Self::TooManyHandles, c"too many handles"),
         (Self::Internal, c"an error inside the library"),
+        (Self::InCallback, c"a call from a function that the library has called"),
         (Self::Busy, c"the queue towards the peer is full"),
         (Self::PeerLost, c"the peer is lost"),
         (Self::PeerLeft, c"the peer has left"),

@@ -1,22 +1,41 @@
 //! The boundary of every call: panics stop here, and failures become codes and a text of the calling thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::codes::{ErrorCode, Failure};
 
 thread_local! {
     static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    /// This thread is in a function of the program that the library has called.
+    static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a function of the program. Meanwhile calls of this thread fail: the library may hold locks that they need.
+pub(crate) fn in_callback(function: impl FnOnce()) {
+    // A function of C does not unwind, so the value is always set back.
+    let was = IS_IN_CALLBACK.replace(true);
+    function();
+    IS_IN_CALLBACK.set(was);
+}
+
+fn check_caller() -> Result<(), Failure> {
+    if IS_IN_CALLBACK.get() {
+        let text = "a function that the library has called may not call the library";
+        return Err(Failure::new(ErrorCode::InCallback, text));
+    }
+    Ok(())
 }
 
 /// Runs the body of a call. A failure is kept for the calling thread. A success leaves the last failure as it is.
 pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> ErrorCode {
     // A body that panics leaves its objects behind locks, which report it to later calls.
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Failure::new(ErrorCode::Internal, format!("a bug in the library: {text}")))
-    });
+    let result =
+        catch_unwind(AssertUnwindSafe(|| check_caller().and_then(|()| body()))).unwrap_or_else(|payload| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(Failure::new(ErrorCode::Internal, format!("a bug in the library: {text}")))
+        });
     match result {
         Ok(()) => ErrorCode::Ok,
         Err(failure) => {
@@ -48,6 +67,14 @@ pub(crate) use with_pointers;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_from_a_callback_is_refused() {
+        let mut found = ErrorCode::Ok;
+        in_callback(|| found = call(|| unreachable!("the body does not run")));
+        assert_eq!(found, ErrorCode::InCallback);
+        assert_eq!(call(|| Ok(())), ErrorCode::Ok, "after the callback");
+    }
 
     #[test]
     fn a_panic_becomes_a_code_and_a_text() {

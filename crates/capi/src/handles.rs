@@ -9,8 +9,11 @@
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use rackloom::fabric::{Ended, Fabric, Group, Node, PeerRegion, Pending, Queue, Region};
+use rackloom::fabric::{
+    Ended, Fabric, Group, Node, PeerRegion, Pending, PersistentCollective, Queue, Region,
+};
 
+use crate::callback::CallerReduction;
 use crate::codes::{ErrorCode, Failure};
 use crate::driving::Driving;
 use crate::in_progress::InProgress;
@@ -122,6 +125,8 @@ objects! {
     Arc<Group>: 9 "group",
     Arc<Exclusive<InProgress>>: 10 "collective in progress",
     Arc<CString>: 11 "text",
+    Arc<CallerReduction>: 12 "reduction",
+    Arc<PersistentCollective>: 13 "persistent collective",
 }
 
 impl<T> Table<T> {

@@ -15,6 +15,7 @@
 
 #![allow(clippy::missing_safety_doc, reason = "the rule for all functions is above")]
 
+mod callback;
 mod codes;
 pub mod driver;
 mod driving;

@@ -228,6 +228,14 @@ pub(crate) unsafe fn put_end(
     failure.map_or(Ok(()), Err)
 }
 
+/// Reads a field that is 0 or 1.
+pub(crate) fn truth(field: &str, value: u32) -> Result<bool, Failure> {
+    match value {
+        0 | 1 => Ok(value == 1),
+        _ => Err(Failure::argument(format!("the field {field} is {value}, and must be 0 or 1"))),
+    }
+}
+
 /// Returns the node of this number.
 pub(crate) fn node(number: u32) -> Result<NodeId, Failure> {
     let text = || Failure::new(ErrorCode::NoSuchNode, format!("there is no node {number}"));

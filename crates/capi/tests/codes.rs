@@ -1,6 +1,6 @@
-//! Each error of the Rust library has a code of its own, and each reason a number.
+//! Each error of the Rust library has a code of its own, and each reason and each algorithm a number.
 //!
-//! Both enumerations may get more variants, so the compiler accepts a match that leaves some out. This test reads them from their source.
+//! The enumerations may get more variants, so the compiler accepts a match that leaves some out. This test reads them from their source.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,10 +56,10 @@ impl<'ast> Visit<'ast> for Matched {
     }
 }
 
-/// Returns the variants of an enumeration that the file of the codes translates.
-fn translated(name: &'static str) -> BTreeSet<String> {
+/// Returns the variants of an enumeration that a file of this crate translates.
+fn translated(name: &'static str, file: &str) -> BTreeSet<String> {
     let mut matched = Matched { name, variants: BTreeSet::new() };
-    matched.visit_file(&parse(&crates().join("capi/src/codes.rs")));
+    matched.visit_file(&parse(&crates().join("capi/src").join(file)));
     matched.variants
 }
 
@@ -70,12 +70,19 @@ fn each_error_of_the_library_has_a_code() {
         variants.len() > 15 && variants.contains("OverQuota"),
         "the search finds too little: {variants:?}"
     );
-    assert_eq!(translated("Error"), variants);
+    assert_eq!(translated("Error", "codes.rs"), variants);
 }
 
 #[test]
 fn each_reason_of_a_refusal_has_a_number() {
     let variants = variants("protocol/src/error.rs", "OperationError");
     assert!(variants.len() > 10, "the search finds too little: {variants:?}");
-    assert_eq!(translated("OperationError"), variants);
+    assert_eq!(translated("OperationError", "codes.rs"), variants);
+}
+
+#[test]
+fn each_algorithm_has_a_number() {
+    let variants = variants("collectives/src/algorithm/name.rs", "Algorithm");
+    assert!(variants.len() > 10, "the search finds too little: {variants:?}");
+    assert_eq!(translated("Algorithm", "group/options.rs"), variants);
 }

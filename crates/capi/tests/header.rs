@@ -10,7 +10,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, Rename
 const WRITE: &str = "RACKLOOM_WRITE_HEADER";
 
 /// Files with functions, in the order of the header.
-const FILES: [&str; 16] = [
+const FILES: [&str; 19] = [
     "codes",
     "library",
     "fabric",
@@ -25,12 +25,15 @@ const FILES: [&str; 16] = [
     "group/options",
     "group/membership",
     "group/derive",
+    "group/rechoice",
+    "group/reduction",
     "group/record",
     "group/collective",
+    "group/persistent",
 ];
 
 /// Names of types in C, by their names in Rust.
-const TYPES: [(&str, &str); 27] = [
+const TYPES: [(&str, &str); 32] = [
     ("ErrorCode", "rackloom_error"),
     ("Reason", "rackloom_reason"),
     ("CompletionRecord", "rackloom_completion"),
@@ -54,6 +57,11 @@ const TYPES: [(&str, &str); 27] = [
     ("StoreRecord", "rackloom_store_entry"),
     ("GroupHandle", "rackloom_group"),
     ("GroupSettings", "rackloom_group_options"),
+    ("ReductionHandle", "rackloom_reduction"),
+    ("ReductionFunction", "rackloom_reduction_function"),
+    ("PersistentHandle", "rackloom_persistent"),
+    ("RechoiceRecord", "rackloom_rechoice"),
+    ("CandidateRecord", "rackloom_candidate"),
     ("CollectiveRecord", "rackloom_collective"),
     ("CollectiveHandle", "rackloom_collective_request"),
     ("usize", "size_t"),

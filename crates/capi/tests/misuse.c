@@ -34,7 +34,7 @@ struct bad_handle {
     rackloom_error expected;
 };
 
-enum { FABRIC, NODE, REGION, PEER_REGION, PENDING, QUEUE, DRIVER, GROUP, COLLECTIVE, TEXT, KINDS };
+enum { FABRIC, NODE, REGION, PEER_REGION, PENDING, QUEUE, DRIVER, GROUP, COLLECTIVE, TEXT, REDUCTION, PERSISTENT, KINDS };
 
 /* A freed handle of each kind, and a live one. */
 static uint64_t freed[KINDS], live[KINDS];
@@ -87,6 +87,19 @@ static void set_up(void) {
     slice = (rackloom_slice){.region = own, .offset = 0, .length = 64};
 }
 
+static void reduce_nothing(void *left, const void *right, uint64_t count, void *context) {
+    (void)left, (void)right, (void)count, (void)context;
+}
+
+/* All-reduce on a slice of the first node. */
+static rackloom_collective on_slice(void) {
+    return (rackloom_collective){.size = sizeof(rackloom_collective),
+                                 .kind = RACKLOOM_ALL_REDUCE,
+                                 .element = RACKLOOM_INT64,
+                                 .reduction = RACKLOOM_SUM,
+                                 .output_slice = slice};
+}
+
 /* Makes one handle of each kind to keep, and one to free. */
 static void fill_handles(void) {
     rackloom_operation wait = operation(RACKLOOM_WAIT_UNTIL);
@@ -110,7 +123,12 @@ static void fill_handles(void) {
         OK(rackloom_group_join(first, &group, members, 2, &into[GROUP]));
         OK(rackloom_collective_start(into[GROUP], &barrier, &into[COLLECTIVE]));
         OK(rackloom_node_waiting_for(first, &into[TEXT]));
+        rackloom_collective all_reduce = on_slice();
+        OK(rackloom_reduction_create(reduce_nothing, NULL, 8, RACKLOOM_ORDERED, &into[REDUCTION]));
+        OK(rackloom_persistent_create(into[GROUP], &all_reduce, &into[PERSISTENT]));
     }
+    OK(rackloom_persistent_free(freed[PERSISTENT]));
+    OK(rackloom_reduction_free(freed[REDUCTION]));
     OK(rackloom_text_free(freed[TEXT]));
     OK(rackloom_collective_free(freed[COLLECTIVE]));
     OK(rackloom_group_free(freed[GROUP]));
@@ -652,6 +670,146 @@ static void groups(void) {
     BAD_HANDLES(GROUP, rackloom_group_free(h));
 }
 
+/* Fields of collectives that exclude each other, and wrong lengths of parts. */
+static void forms_of_arrays(void) {
+    float values[4] = {0}, others[4] = {0};
+    uint64_t lengths[4] = {2, 2, UINT64_MAX, 0};
+    rackloom_collective gather = {.size = sizeof gather,
+                                  .kind = RACKLOOM_ALL_GATHER,
+                                  .element = RACKLOOM_F32,
+                                  .input = others,
+                                  .input_count = 2,
+                                  .output = values,
+                                  .output_count = 4};
+    rackloom_collective broken = gather;
+    broken.in_place = 1;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.in_place = 2;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken = gather;
+    broken.part_counts = lengths;
+    EXPECT(INVALID, rackloom_collective_wait(live[GROUP], &broken));
+    broken.part_counts_length = 3;
+    EXPECT(INVALID, rackloom_collective_wait(live[GROUP], &broken));
+    broken.part_counts_length = UINT64_MAX;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.part_counts_length = 2;
+    broken.part_counts = (const uint64_t *)((const char *)lengths + 4);
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.part_counts = &lengths[1];
+    EXPECT(INVALID, rackloom_collective_wait(live[GROUP], &broken));
+    broken.part_counts = lengths;
+    broken.input_count = 1;
+    EXPECT(INVALID, rackloom_collective_wait(live[GROUP], &broken));
+    broken.kind = RACKLOOM_ALL_TO_ALL;
+    EXPECT(INVALID, rackloom_collective_wait(live[GROUP], &broken));
+    broken.kind = 99;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken = gather;
+    broken.part_counts = lengths;
+    broken.part_counts_length = 2;
+    broken.in_place = 1;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.kind = RACKLOOM_SCAN;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken = gather;
+    broken.kind = RACKLOOM_EXCLUSIVE_SCAN;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.input = NULL;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken.reduction = RACKLOOM_SUM;
+    broken.output = NULL;
+    EXPECT(NULL_POINTER, rackloom_collective_wait(live[GROUP], &broken));
+    broken = on_slice();
+    broken.in_place = 1;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    broken = on_slice();
+    broken.custom_reduction = live[REDUCTION];
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &broken));
+    rackloom_group_options options = {.size = sizeof options, .region = 71, .key = 7, .adaptive = 2};
+    rackloom_group made;
+    EXPECT(BAD_ARGUMENT, rackloom_group_of_rack(first, &options, &made));
+    options.adaptive = 1;
+    options.algorithm = RACKLOOM_ALGORITHM_RING;
+    EXPECT(INVALID, rackloom_group_of_rack(first, &options, &made));
+    rackloom_rechoice trial;
+    uint64_t count = 9;
+    BAD_HANDLES(GROUP, rackloom_group_rechoices(h, &trial, 1, &count));
+    EXPECT(NULL_POINTER, rackloom_group_rechoices(live[GROUP], NULL, 1, &count));
+    EXPECT(NULL_POINTER, rackloom_group_rechoices(live[GROUP], &trial, 1, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_group_rechoices(live[GROUP], &trial, UINT64_MAX, &count));
+    OK(rackloom_group_rechoices(live[GROUP], &trial, 1, &count));
+    if (count != 0) {
+        fprintf(stderr, "a group that is not adaptive has trials\n");
+        failures++;
+    }
+}
+
+static void reductions(void) {
+    rackloom_reduction made;
+    uint64_t values[4] = {0};
+    EXPECT(NULL_POINTER, rackloom_reduction_create(NULL, NULL, 8, RACKLOOM_ORDERED, &made));
+    EXPECT(NULL_POINTER, rackloom_reduction_create(reduce_nothing, NULL, 8, RACKLOOM_ORDERED, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_reduction_create(reduce_nothing, NULL, 8, 0, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_reduction_create(reduce_nothing, NULL, 8, 3, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_reduction_create(reduce_nothing, NULL, 0, RACKLOOM_ORDERED, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_reduction_create(reduce_nothing, NULL, 9, RACKLOOM_ORDERED, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_reduction_create(reduce_nothing, NULL, UINT64_MAX, RACKLOOM_ORDERED, &made));
+    rackloom_collective all_reduce = {
+        .size = sizeof all_reduce, .kind = RACKLOOM_ALL_REDUCE, .output = values, .output_count = 4};
+    /* 0 is no custom reduction, and the type of elements is 0 too. */
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &all_reduce));
+    all_reduce.custom_reduction = freed[REDUCTION];
+    EXPECT(FREED_HANDLE, rackloom_collective_wait(live[GROUP], &all_reduce));
+    all_reduce.custom_reduction = live[TEXT];
+    EXPECT(WRONG_HANDLE_KIND, rackloom_collective_wait(live[GROUP], &all_reduce));
+    all_reduce.custom_reduction = live[REDUCTION] + 100000;
+    EXPECT(BAD_HANDLE, rackloom_collective_wait(live[GROUP], &all_reduce));
+    all_reduce.custom_reduction = live[REDUCTION];
+    all_reduce.element = RACKLOOM_INT64;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &all_reduce));
+    all_reduce.element = 0;
+    all_reduce.reduction = RACKLOOM_SUM;
+    EXPECT(BAD_ARGUMENT, rackloom_collective_wait(live[GROUP], &all_reduce));
+    BAD_HANDLES(REDUCTION, rackloom_reduction_free(h));
+}
+
+static void persistents(void) {
+    rackloom_persistent made;
+    rackloom_collective_request started;
+    rackloom_collective all_reduce = on_slice(), broken = all_reduce;
+    BAD_HANDLES(GROUP, rackloom_persistent_create(h, &all_reduce, &made));
+    EXPECT(NULL_POINTER, rackloom_persistent_create(live[GROUP], NULL, &made));
+    EXPECT(NULL_POINTER, rackloom_persistent_create(live[GROUP], &all_reduce, NULL));
+    broken.size = 4;
+    EXPECT(BAD_SIZE, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken = all_reduce;
+    broken.output_slice.region = 0;
+    EXPECT(BAD_ARGUMENT, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken.output_slice.region = freed[REGION];
+    EXPECT(FREED_HANDLE, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken.output_slice.region = theirs;
+    EXPECT(INVALID, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken = all_reduce;
+    broken.output_slice.length = 63;
+    EXPECT(INVALID, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken = all_reduce;
+    broken.kind = RACKLOOM_BARRIER;
+    EXPECT(BAD_ARGUMENT, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken.kind = RACKLOOM_REDUCE;
+    broken.root = 9;
+    EXPECT(INVALID, rackloom_persistent_create(live[GROUP], &broken, &made));
+    broken.root = 0;
+    broken.reduction = 99;
+    EXPECT(BAD_ARGUMENT, rackloom_persistent_create(live[GROUP], &broken, &made));
+    BAD_HANDLES(PERSISTENT, rackloom_persistent_wait(h));
+    BAD_HANDLES(PERSISTENT, rackloom_persistent_start(h, &started));
+    EXPECT(NULL_POINTER, rackloom_persistent_start(live[PERSISTENT], NULL));
+    BAD_HANDLES(PERSISTENT, rackloom_persistent_submit(h, queue, 1));
+    BAD_HANDLES(QUEUE, rackloom_persistent_submit(live[PERSISTENT], h, 1));
+    BAD_HANDLES(PERSISTENT, rackloom_persistent_free(h));
+}
+
 /* ---- other threads ------------------------------------------------------------------------------------------------ */
 
 static atomic_int is_waiting;
@@ -829,6 +987,8 @@ static void after_the_end(void) {
 }
 
 static void free_live_handles(void) {
+    OK(rackloom_persistent_free(live[PERSISTENT]));
+    OK(rackloom_reduction_free(live[REDUCTION]));
     OK(rackloom_text_free(live[TEXT]));
     OK(rackloom_collective_free(live[COLLECTIVE]));
     OK(rackloom_group_free(live[GROUP]));
@@ -862,6 +1022,9 @@ int main(int count, char **arguments) {
     queues();
     drivers();
     groups();
+    forms_of_arrays();
+    reductions();
+    persistents();
     one_thread_at_a_time();
     one_thread_waits_for_a_collective();
     lanes_are_equal_on_all_members();

@@ -4,22 +4,21 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackloom::fabric::{Collective, ElementType, Group, GroupRequest, Number, Queue, ReduceOperation};
+use rackloom::fabric::{Element, ElementType, Group, GroupRequest, Queue, Reduction};
 
+use super::arrays::on_arrays;
 use super::membership::GroupHandle;
 use super::record::{
-    CollectiveRecord, RACKLOOM_ALL_GATHER, RACKLOOM_ALL_REDUCE, RACKLOOM_ALL_TO_ALL, RACKLOOM_BARRIER,
-    RACKLOOM_BROADCAST, RACKLOOM_GATHER, RACKLOOM_REDUCE, RACKLOOM_REDUCE_SCATTER, RACKLOOM_SCATTER, element,
-    reduction,
+    CollectiveRecord, RACKLOOM_ALL_REDUCE, RACKLOOM_BARRIER, RACKLOOM_BROADCAST, element, reduction,
 };
+use super::slices::SliceArguments;
+use crate::callback::{CallerReduction, Use};
 use crate::codes::{ErrorCode, Failure};
 use crate::guard::{self, with_pointers};
 use crate::handles::{self, Exclusive};
 use crate::in_progress::InProgress;
-use crate::operation::unknown;
-use crate::pointers::{self, Out, array, array_mut, check_apart, versioned};
+use crate::pointers::{Out, versioned};
 use crate::queue::QueueHandle;
-use crate::region::LocalSlice;
 
 /// Handle of a collective in progress, of `rackloom_collective_start`.
 pub type CollectiveHandle = u64;
@@ -28,89 +27,49 @@ pub type CollectiveHandle = u64;
 ///
 /// # Safety
 /// The arrays are valid, and nothing else accesses the output, until the request has ended or is dropped.
-unsafe fn request(group: &Group, collective: &CollectiveRecord) -> Result<GroupRequest<'static>, Failure> {
-    if collective.kind == RACKLOOM_BARRIER {
+unsafe fn request(group: &Group, record: &CollectiveRecord) -> Result<GroupRequest<'static>, Failure> {
+    if record.kind == RACKLOOM_BARRIER {
         return Ok(group.barrier());
     }
-    if collective.input_slice.region != 0 || collective.output_slice.region != 0 {
-        return on_slices(group, collective);
+    if record.has_slices() {
+        let SliceArguments { collective, operation, element, input, output } =
+            SliceArguments::read(group, record)?;
+        return Ok(group.on_slices(collective, operation, element, &input, &output));
     }
+    if record.custom_reduction != 0 {
+        if record.element != 0 || record.reduction != 0 {
+            let text = "custom_reduction takes the place of element and reduction, which must be 0";
+            return Err(Failure::argument(text));
+        }
+        return handles::get::<Arc<CallerReduction>>(record.custom_reduction)?.with(Custom { group, record });
+    }
+    let operation = || reduction(record.reduction);
     // SAFETY: needed because the arrays are memory of C. The caller makes the promise.
     unsafe {
-        match element(collective.element)? {
-            ElementType::F32 => on_arrays::<f32>(group, collective),
-            ElementType::F64 => on_arrays::<f64>(group, collective),
-            ElementType::I32 => on_arrays::<i32>(group, collective),
-            ElementType::I64 => on_arrays::<i64>(group, collective),
-            ElementType::U8 => on_arrays::<u8>(group, collective),
+        match element(record.element)? {
+            ElementType::F32 => on_arrays::<f32, _>(group, record, operation),
+            ElementType::F64 => on_arrays::<f64, _>(group, record, operation),
+            ElementType::I32 => on_arrays::<i32, _>(group, record, operation),
+            ElementType::I64 => on_arrays::<i64, _>(group, record, operation),
+            ElementType::U8 => on_arrays::<u8, _>(group, record, operation),
             _ => Err(Failure::argument("elements of 16 bits need slices of regions")),
         }
     }
 }
 
-fn on_slices(group: &Group, record: &CollectiveRecord) -> Result<GroupRequest<'static>, Failure> {
-    let reduces = matches!(record.kind, RACKLOOM_ALL_REDUCE | RACKLOOM_REDUCE | RACKLOOM_REDUCE_SCATTER);
-    let operation = if reduces { reduction(record.reduction)? } else { ReduceOperation::Sum };
-    let root = || {
-        let root = pointers::node(record.root)?;
-        let rank = group.members().iter().position(|member| *member == root);
-        rank.ok_or_else(|| Failure::new(ErrorCode::Invalid, "the root is not a member of the group"))
-    };
-    let collective = match record.kind {
-        RACKLOOM_ALL_REDUCE => Collective::AllReduce,
-        RACKLOOM_REDUCE => Collective::Reduce { root: root()? },
-        RACKLOOM_BROADCAST => Collective::Broadcast { root: root()? },
-        RACKLOOM_ALL_GATHER => Collective::AllGather,
-        RACKLOOM_REDUCE_SCATTER => Collective::ReduceScatter,
-        RACKLOOM_ALL_TO_ALL => Collective::AllToAll,
-        RACKLOOM_GATHER => Collective::Gather { root: root()? },
-        RACKLOOM_SCATTER => Collective::Scatter { root: root()? },
-        kind => return Err(unknown("kind of collective", kind)),
-    };
-    // A slice that is not given is empty, or that of a collective in place.
-    let (input, output) = match (record.input_slice, record.output_slice) {
-        (LocalSlice { region: 0, .. }, output) => (output, output),
-        (input, LocalSlice { region: 0, .. }) => (input, LocalSlice { length: 0, ..input }),
-        both => both,
-    };
-    Ok(group.on_slices(collective, operation, element(record.element)?, &input.read()?, &output.read()?))
+/// Collective on arrays with a reduction of the program. It is made only by [`request`], whose caller promises that the arrays are valid.
+struct Custom<'a> {
+    group: &'a Group,
+    record: &'a CollectiveRecord,
 }
 
-/// Makes the request of a collective on arrays.
-///
-/// # Safety
-/// That of [`request`].
-unsafe fn on_arrays<T: Number>(
-    group: &Group,
-    record: &CollectiveRecord,
-) -> Result<GroupRequest<'static>, Failure> {
-    let bytes = |count: u64| count.saturating_mul(size_of::<T>() as u64);
-    let is_in_place = matches!(record.kind, RACKLOOM_ALL_REDUCE | RACKLOOM_REDUCE | RACKLOOM_BROADCAST);
-    if is_in_place && !record.input.is_null() {
-        return Err(Failure::argument("the collective is in place, and has no input"));
+impl Use for Custom<'_> {
+    type Output = Result<GroupRequest<'static>, Failure>;
+
+    fn apply<T: Element>(self, reduction: &Reduction<T>) -> Self::Output {
+        // SAFETY: needed because the arrays are memory of C. The caller of `request` makes the promise.
+        unsafe { on_arrays::<T, _>(self.group, self.record, || Ok(reduction)) }
     }
-    check_apart(
-        (record.input, bytes(record.input_count)),
-        (record.output.cast_const(), bytes(record.output_count)),
-    )?;
-    // SAFETY: needed because the arrays are memory of C. The caller promises that they are valid and not accessed otherwise; they are apart.
-    let (input, output) = unsafe {
-        let input = if is_in_place { &[] } else { array::<T>(record.input.cast(), record.input_count)? };
-        (input, array_mut::<T>(record.output.cast(), record.output_count)?)
-    };
-    let root = || pointers::node(record.root);
-    let operation = || reduction(record.reduction);
-    Ok(match record.kind {
-        RACKLOOM_ALL_REDUCE => group.all_reduce(output, operation()?),
-        RACKLOOM_REDUCE => group.reduce(output, operation()?, root()?),
-        RACKLOOM_BROADCAST => group.broadcast(output, root()?),
-        RACKLOOM_ALL_GATHER => group.all_gather(input, output),
-        RACKLOOM_REDUCE_SCATTER => group.reduce_scatter(input, output, operation()?),
-        RACKLOOM_ALL_TO_ALL => group.all_to_all(input, output),
-        RACKLOOM_GATHER => group.gather(input, output, root()?),
-        RACKLOOM_SCATTER => group.scatter(input, output, root()?),
-        kind => return Err(unknown("kind of collective", kind)),
-    })
 }
 
 /// Runs a collective and waits until this member's part is done. The calling thread drives the node meanwhile.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rackloom::fabric::{Group, Node};
+use rackloom::fabric::{Group, GroupOptions, Node};
 
 use super::options::GroupSettings;
 use crate::codes::{ErrorCode, Failure};
@@ -14,6 +14,26 @@ use crate::pointers::{self, Out, array, array_mut, versioned};
 /// Handle of a membership in a group.
 pub type GroupHandle = u64;
 
+/// Joins a group with the options of the program, and writes its handle.
+///
+/// # Safety
+/// `options` is null or valid as its field `size` says, and `group` is null or valid for writes.
+unsafe fn join(
+    node: NodeHandle,
+    options: *const GroupSettings,
+    group: *mut GroupHandle,
+    make: impl FnOnce(&Node, GroupOptions) -> Result<Group, Failure>,
+) -> Result<(), Failure> {
+    let group = Out::new(group)?;
+    let node = handles::get::<Node>(node)?;
+    // SAFETY: needed because the options are memory of C. The caller promises that they are valid.
+    let options = unsafe { versioned(options) }?.read()?;
+    let handle = handles::add(Arc::new(make(&node, options)?))?;
+    // SAFETY: needed because the place is memory of C. The caller promises that it is valid.
+    unsafe { group.set(handle) };
+    Ok(())
+}
+
 /// Joins the group of all GPU nodes of the rack, in the order of the rack file. `rackloom_group_join` describes the rest.
 ///
 /// Errors: those of `rackloom_group_join`.
@@ -24,19 +44,13 @@ pub unsafe extern "C" fn rackloom_group_of_rack(
     options: *const GroupSettings,
     group: *mut GroupHandle,
 ) -> ErrorCode {
-    with_pointers!({
-        let group = Out::new(group)?;
-        let node = handles::get::<Node>(node)?;
-        let options = versioned(options)?.read()?;
-        group.set(handles::add(Arc::new(Group::of_rack(&node, options)?))?);
-        Ok(())
-    })
+    with_pointers!({ join(node, options, group, |node, options| Ok(Group::of_rack(node, options)?)) })
 }
 
 /// Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
 /// in the same order. The first collective waits until all have joined.
 ///
-/// Errors: INVALID if this node is not a member, a member is named twice, or the staging is too large; NO_SUCH_NODE; those of `rackloom_region_allocate`.
+/// Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm; NO_SUCH_NODE; those of `rackloom_region_allocate`.
 /// Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_group_join(
@@ -47,13 +61,11 @@ pub unsafe extern "C" fn rackloom_group_join(
     group: *mut GroupHandle,
 ) -> ErrorCode {
     with_pointers!({
-        let group = Out::new(group)?;
-        let node = handles::get::<Node>(node)?;
-        let options = versioned(options)?.read()?;
-        let members: Vec<_> =
-            array(members, count)?.iter().map(|member| pointers::node(*member)).collect::<Result<_, _>>()?;
-        group.set(handles::add(Arc::new(Group::join(&node, options, &members)?))?);
-        Ok(())
+        join(node, options, group, |node, options| {
+            let members = array(members, count)?.iter().map(|member| pointers::node(*member));
+            let members: Vec<_> = members.collect::<Result<_, _>>()?;
+            Ok(Group::join(node, options, &members)?)
+        })
     })
 }
 

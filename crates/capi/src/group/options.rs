@@ -8,7 +8,7 @@ use rackloom::fabric::{Algorithm, GroupOptions};
 
 use crate::codes::Failure;
 use crate::operation::unknown;
-use crate::pointers::Sized32;
+use crate::pointers::{Sized32, truth};
 use crate::region::device;
 
 /// Algorithm with the shortest estimated time.
@@ -65,6 +65,12 @@ pub struct GroupSettings {
     pub device_number: u64,
     /// Number of collectives that can run at the same time, at most 64; 1 if 0. Further ones wait for the end of earlier ones. Each has its own staging.
     pub lanes: u64,
+    /// 1 if the algorithm of a collective is chosen again when its calls become slower or faster by 30 %, for example after the loss of a link. Not together with
+    /// `algorithm`. `rackloom_group_rechoices` returns the trials. The order of reduction changes with the algorithm, and with it the last bits of
+    /// floating-point sums.
+    pub adaptive: u32,
+    /// 0.
+    pub reserved_end: u32,
 }
 
 // SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers, so every bit pattern is a value.
@@ -76,7 +82,7 @@ impl GroupSettings {
     pub(super) fn read(&self) -> Result<GroupOptions, Failure> {
         let named = GroupOptions::new(self.region, self.key);
         let mut options = if self.region == 0 { GroupOptions::default() } else { named };
-        options.algorithm = self.algorithm()?;
+        options.algorithm = chosen(self.algorithm, self.segments)?;
         options.device = device(self.device, self.device_number)?;
         if self.staging_bytes > 0 {
             options.staging_bytes = self.staging_bytes;
@@ -88,30 +94,71 @@ impl GroupSettings {
             // A number that no index can have is out of bounds as well.
             options.lanes = usize::try_from(self.lanes).unwrap_or(usize::MAX);
         }
+        options.adapts = truth("adaptive", self.adaptive)?;
         Ok(options)
     }
+}
 
-    fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
-        Ok(Some(match self.algorithm {
-            RACKLOOM_ALGORITHM_AUTOMATIC => return Ok(None),
-            RACKLOOM_ALGORITHM_RING => Algorithm::Ring,
-            RACKLOOM_ALGORITHM_BIDIRECTIONAL_RING => Algorithm::BidirectionalRing,
-            RACKLOOM_ALGORITHM_ONE_SHOT => Algorithm::OneShot,
-            RACKLOOM_ALGORITHM_TWO_SHOT => Algorithm::TwoShot,
-            RACKLOOM_ALGORITHM_HALVING_DOUBLING => Algorithm::HalvingDoubling,
-            RACKLOOM_ALGORITHM_DIRECT => Algorithm::Direct,
-            RACKLOOM_ALGORITHM_PAIRWISE => Algorithm::Pairwise,
-            RACKLOOM_ALGORITHM_BINOMIAL => Algorithm::Binomial,
-            RACKLOOM_ALGORITHM_RING_PIPELINE => {
-                let segments = NonZeroUsize::new(self.segments as usize);
-                Algorithm::RingPipeline {
-                    segments: segments.ok_or_else(|| Failure::argument("no segments"))?,
-                }
-            }
-            RACKLOOM_ALGORITHM_DISSEMINATION => Algorithm::Dissemination,
-            RACKLOOM_ALGORITHM_TWO_LEVEL => Algorithm::TwoLevel,
-            RACKLOOM_ALGORITHM_HIERARCHICAL => Algorithm::Hierarchical,
-            other => return Err(unknown("algorithm", other)),
-        }))
+/// Returns the algorithm of a number, or `None` if the library chooses.
+fn chosen(number: u32, segments: u32) -> Result<Option<Algorithm>, Failure> {
+    Ok(Some(match number {
+        RACKLOOM_ALGORITHM_AUTOMATIC => return Ok(None),
+        RACKLOOM_ALGORITHM_RING => Algorithm::Ring,
+        RACKLOOM_ALGORITHM_BIDIRECTIONAL_RING => Algorithm::BidirectionalRing,
+        RACKLOOM_ALGORITHM_ONE_SHOT => Algorithm::OneShot,
+        RACKLOOM_ALGORITHM_TWO_SHOT => Algorithm::TwoShot,
+        RACKLOOM_ALGORITHM_HALVING_DOUBLING => Algorithm::HalvingDoubling,
+        RACKLOOM_ALGORITHM_DIRECT => Algorithm::Direct,
+        RACKLOOM_ALGORITHM_PAIRWISE => Algorithm::Pairwise,
+        RACKLOOM_ALGORITHM_BINOMIAL => Algorithm::Binomial,
+        RACKLOOM_ALGORITHM_RING_PIPELINE => {
+            let segments = NonZeroUsize::new(segments as usize);
+            Algorithm::RingPipeline { segments: segments.ok_or_else(|| Failure::argument("no segments"))? }
+        }
+        RACKLOOM_ALGORITHM_DISSEMINATION => Algorithm::Dissemination,
+        RACKLOOM_ALGORITHM_TWO_LEVEL => Algorithm::TwoLevel,
+        RACKLOOM_ALGORITHM_HIERARCHICAL => Algorithm::Hierarchical,
+        other => return Err(unknown("algorithm", other)),
+    }))
+}
+
+/// Returns the number of an algorithm, and that of its segments or 0.
+pub(super) fn numbers_of(algorithm: Algorithm) -> [u32; 2] {
+    let number = match algorithm {
+        Algorithm::Ring => RACKLOOM_ALGORITHM_RING,
+        Algorithm::BidirectionalRing => RACKLOOM_ALGORITHM_BIDIRECTIONAL_RING,
+        Algorithm::OneShot => RACKLOOM_ALGORITHM_ONE_SHOT,
+        Algorithm::TwoShot => RACKLOOM_ALGORITHM_TWO_SHOT,
+        Algorithm::HalvingDoubling => RACKLOOM_ALGORITHM_HALVING_DOUBLING,
+        Algorithm::Direct => RACKLOOM_ALGORITHM_DIRECT,
+        Algorithm::Pairwise => RACKLOOM_ALGORITHM_PAIRWISE,
+        Algorithm::Binomial => RACKLOOM_ALGORITHM_BINOMIAL,
+        Algorithm::RingPipeline { segments } => {
+            return [RACKLOOM_ALGORITHM_RING_PIPELINE, u32::try_from(segments.get()).unwrap_or(u32::MAX)];
+        }
+        Algorithm::Dissemination => RACKLOOM_ALGORITHM_DISSEMINATION,
+        Algorithm::TwoLevel => RACKLOOM_ALGORITHM_TWO_LEVEL,
+        Algorithm::Hierarchical => RACKLOOM_ALGORITHM_HIERARCHICAL,
+        // The compiler requires this arm. A test compares the others with the variants of the algorithm.
+        _ => RACKLOOM_ALGORITHM_AUTOMATIC,
+    };
+    [number, 0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_is_restored_from_its_numbers() {
+        let mut known = 0;
+        for algorithm in RACKLOOM_ALGORITHM_RING..=RACKLOOM_ALGORITHM_HIERARCHICAL {
+            let read = chosen(algorithm, 5).expect("a number").expect("an algorithm");
+            let segments = if algorithm == RACKLOOM_ALGORITHM_RING_PIPELINE { 5 } else { 0 };
+            assert_eq!(numbers_of(read), [algorithm, segments]);
+            known += 1;
+        }
+        assert_eq!(known, 12);
+        assert!(chosen(known + 1, 5).is_err(), "a number without an algorithm");
     }
 }

@@ -1,12 +1,14 @@
 //! Description of a collective: its kind, elements, reduction and data.
 
 use std::ffi::c_void;
+use std::mem::offset_of;
 
-use rackloom::fabric::{ElementType, ReduceOperation};
+use rackloom::fabric::{Collective, ElementType, ReduceOperation};
 
+use super::reduction::ReductionHandle;
 use crate::codes::Failure;
 use crate::operation::unknown;
-use crate::pointers::Sized32;
+use crate::pointers::{Sized32, truth};
 use crate::region::LocalSlice;
 
 /// Collective without data: completes when all members have called it.
@@ -27,6 +29,10 @@ pub const RACKLOOM_ALL_TO_ALL: u32 = 7;
 pub const RACKLOOM_GATHER: u32 = 8;
 /// Fills `output` with this member's part of the root's input.
 pub const RACKLOOM_SCATTER: u32 = 9;
+/// Replaces `output` by the reduction of the arrays of the members up to this one, in rank order.
+pub const RACKLOOM_SCAN: u32 = 10;
+/// Replaces `output` by the reduction of the arrays of the members before this one, in rank order. That of rank 0 stays unchanged.
+pub const RACKLOOM_EXCLUSIVE_SCAN: u32 = 11;
 
 /// Elements: IEEE 754 binary32.
 pub const RACKLOOM_F32: u32 = 1;
@@ -55,9 +61,15 @@ pub const RACKLOOM_PRODUCT: u32 = 4;
 /// Description of one collective. The data is in arrays of the program, or in slices of regions of the node if `output_slice.region` or
 /// `input_slice.region` is not 0. Set the fields that are not used to 0.
 ///
-/// All-reduce, reduce and broadcast change `output` in place; `input` is not used, except that slices may differ. Lengths of arrays are numbers of elements.
-/// The output of an all-gather or a gather, and the input of a reduce-scatter or a scatter, have one part per member; those of an all-to-all too. The
-/// arrays that only the root uses may be empty at other members.
+/// All-reduce, reduce, broadcast and scans change `output` in place; `input` is not used, except that slices may differ. Lengths of arrays are numbers of
+/// elements. The output of an all-gather or a gather, and the input of a reduce-scatter or a scatter, have one part per member, in rank order; both arrays of
+/// an all-to-all too. The arrays that only the root uses may be empty at other members.
+///
+/// Parts have one length, unless `part_counts` gives the length of each. They follow each other without gaps.
+///
+/// With `in_place`, the collectives with parts have one array, which is `output`: each member's own part is in its place (all-gather; gather, at the root),
+/// ends there (reduce-scatter), stays there (scatter, at the root), or every part is replaced (all-to-all). At other members of a gather and a scatter,
+/// `output` is the part.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveRecord {
@@ -85,12 +97,24 @@ pub struct CollectiveRecord {
     pub input_slice: LocalSlice,
     /// Slice that is written.
     pub output_slice: LocalSlice,
+    /// Reduction that the program defines, of `rackloom_reduction_create`, in place of `reduction`. It also says how long elements are, so `element` and
+    /// `reduction` are 0. For collectives on arrays.
+    pub custom_reduction: ReductionHandle,
+    /// Lengths of the parts in elements, equal on all members; null if all parts have one length. Entry r is the length of the part of rank r. Of an
+    /// all-to-all, entry s * members + r is the number of elements that rank s sends to rank r. For collectives on arrays that are not in place.
+    pub part_counts: *const u64,
+    /// Number of entries of `part_counts`: that of the members, or its square for an all-to-all.
+    pub part_counts_length: u64,
+    /// 1 if `output` is also the input of a collective with parts, and there is no `input`. For collectives on arrays.
+    pub in_place: u32,
+    /// 0.
+    pub reserved_end: u32,
 }
 
 // SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers and raw pointers, so every bit
 // pattern is a value: a pointer is not read here.
 unsafe impl Sized32 for CollectiveRecord {
-    const SIZE_MIN: usize = size_of::<Self>();
+    const SIZE_MIN: usize = offset_of!(Self, custom_reduction);
 }
 
 impl CollectiveRecord {
@@ -109,7 +133,33 @@ impl CollectiveRecord {
             output_count: count,
             input_slice: none,
             output_slice: none,
+            custom_reduction: 0,
+            part_counts: std::ptr::null(),
+            part_counts_length: 0,
+            in_place: 0,
+            reserved_end: 0,
         }
+    }
+
+    /// Returns `true` if every member has the whole array.
+    pub(super) const fn is_whole(&self) -> bool {
+        matches!(
+            self.kind,
+            RACKLOOM_ALL_REDUCE
+                | RACKLOOM_REDUCE
+                | RACKLOOM_BROADCAST
+                | RACKLOOM_SCAN
+                | RACKLOOM_EXCLUSIVE_SCAN
+        )
+    }
+
+    /// Returns `true` if the data is in slices of regions.
+    pub(super) const fn has_slices(&self) -> bool {
+        self.input_slice.region != 0 || self.output_slice.region != 0
+    }
+
+    pub(super) fn is_in_place(&self) -> Result<bool, Failure> {
+        truth("in_place", self.in_place)
     }
 }
 
@@ -133,5 +183,22 @@ pub(super) fn element(number: u32) -> Result<ElementType, Failure> {
         RACKLOOM_INT64 => Ok(ElementType::I64),
         RACKLOOM_BYTE => Ok(ElementType::U8),
         _ => Err(unknown("type of elements", number)),
+    }
+}
+
+/// Returns the number of a kind of collective.
+pub(super) const fn kind_of(collective: Collective) -> u32 {
+    match collective {
+        Collective::Barrier => RACKLOOM_BARRIER,
+        Collective::AllReduce => RACKLOOM_ALL_REDUCE,
+        Collective::Reduce { .. } => RACKLOOM_REDUCE,
+        Collective::Broadcast { .. } => RACKLOOM_BROADCAST,
+        Collective::AllGather => RACKLOOM_ALL_GATHER,
+        Collective::ReduceScatter => RACKLOOM_REDUCE_SCATTER,
+        Collective::AllToAll => RACKLOOM_ALL_TO_ALL,
+        Collective::Gather { .. } => RACKLOOM_GATHER,
+        Collective::Scatter { .. } => RACKLOOM_SCATTER,
+        Collective::Scan => RACKLOOM_SCAN,
+        Collective::ExclusiveScan => RACKLOOM_EXCLUSIVE_SCAN,
     }
 }

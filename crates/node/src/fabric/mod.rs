@@ -102,6 +102,7 @@ pub use pending::{Pending, wait_all, wait_any};
 pub use pool::NodePool;
 pub use queue::{Next, Queue};
 pub use rack::Fabric;
+pub use rackloom_collectives::adapt::Cause as RechoiceCause;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_plan::{Plan, PlanError};
 pub use rackloom_protocol::{
