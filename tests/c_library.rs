@@ -123,6 +123,18 @@ fn collectives_of_each_form_have_the_right_results() {
     assert_eq!(printed, "4 nodes, 0 failed\n");
 }
 
+/// Returns `true` if a program that counts its checks says that none failed.
+fn passed(printed: &str) -> bool {
+    let checks = printed.split(' ').next().and_then(|count| count.parse().ok());
+    checks >= Some(100) && printed.ends_with(" checks, 0 failed\n")
+}
+
+#[test]
+fn pools_keep_memory_and_give_it_back() {
+    let printed = Session::new().passes(Command::new(compile("tests/pools.c")), &[]);
+    assert!(passed(&printed), "{printed}");
+}
+
 /// Returns the names of the functions that a header declares.
 fn declared(header: &str) -> BTreeSet<String> {
     let words =
@@ -203,6 +215,10 @@ fn programs_in_c_have_no_error_under_valgrind() {
     }
     if let Some(collectives) = valgrind(&compile("tests/collectives.c")) {
         assert_eq!(session.passes(collectives, &[]), "4 nodes, 0 failed\n");
+    }
+    if let Some(pools) = valgrind(&compile("tests/pools.c")) {
+        let printed = session.passes(pools, &[]);
+        assert!(passed(&printed), "{printed}");
     }
     if let Some(misuse) = valgrind(&compile("tests/misuse.c")) {
         let printed = session.passes(misuse, &[RACKLOOM]);

@@ -62,6 +62,16 @@
 #define RACKLOOM_ACCESS_ALL 7
 
 /**
+ * No access right, of one node.
+ */
+#define RACKLOOM_ACCESS_NONE 8
+
+/**
+ * Access rights of the region's options, of one node.
+ */
+#define RACKLOOM_ACCESS_OF_OPTIONS 16
+
+/**
  * Memory of the host.
  */
 #define RACKLOOM_DEVICE_HOST 0
@@ -75,6 +85,36 @@
  * Memory of a fake device, for tests. The number is the seed of its delays.
  */
 #define RACKLOOM_DEVICE_FAKE 2
+
+/**
+ * Result of a query: a device of a kind for which this version of the header has no number.
+ */
+#define RACKLOOM_DEVICE_OTHER UINT32_MAX
+
+/**
+ * Reuse memory that other nodes still have mapped when none of them is in an access.
+ */
+#define RACKLOOM_REUSE_FOLLOW_EVENT_DEPENDENCIES 1
+
+/**
+ * Reuse memory that other nodes had mapped when all of them have closed it.
+ */
+#define RACKLOOM_REUSE_OPPORTUNISTIC 2
+
+/**
+ * Wait for memory that other nodes use, at most 100 ms, instead of reserving more.
+ */
+#define RACKLOOM_REUSE_INTERNAL_DEPENDENCIES 4
+
+/**
+ * All policies.
+ */
+#define RACKLOOM_REUSE_ALL 7
+
+/**
+ * No policy: memory that other nodes had mapped waits for `rackloom_pool_trim`.
+ */
+#define RACKLOOM_REUSE_NONE 8
 
 /**
  * Writes `length` bytes at `data` (1 to 16384) at `target`.
@@ -905,6 +945,133 @@ typedef struct rackloom_address {
 typedef uint64_t rackloom_peer_region;
 
 /**
+ * Attributes of an address in a region of a node. `size` is set by the program.
+ */
+typedef struct rackloom_pointer_attributes {
+    /**
+     * sizeof(rackloom_pointer_attributes).
+     */
+    uint32_t size;
+    /**
+     * Number of the region that contains the address.
+     */
+    uint32_t region;
+    /**
+     * Offset of the address within the region, in bytes.
+     */
+    uint64_t offset;
+    /**
+     * Length of the region, in bytes.
+     */
+    uint64_t length;
+    /**
+     * Memory that the region takes, in bytes: at least its length, in whole pages or blocks if it came from a pool.
+     */
+    uint64_t reserved_bytes;
+    /**
+     * Device of the memory, one of `RACKLOOM_DEVICE_...`.
+     */
+    uint32_t device;
+    /**
+     * 1 if the memory came from a pool.
+     */
+    uint32_t is_pooled;
+    /**
+     * Number of the GPU, or seed of the fake device.
+     */
+    uint64_t device_number;
+} rackloom_pointer_attributes;
+
+/**
+ * Location, key and length of a region as bytes, which the program sends to another node. A node that has them may access the region as far as its
+ * rights go. The layout does not change.
+ */
+typedef struct rackloom_exported_region {
+    /**
+     * Bytes without a meaning for the program.
+     */
+    uint8_t bytes[32];
+} rackloom_exported_region;
+
+/**
+ * Options of a pool. Fields that are 0 have their defaults.
+ */
+typedef struct rackloom_pool_options {
+    /**
+     * sizeof(rackloom_pool_options).
+     */
+    uint32_t size;
+    /**
+     * One of `RACKLOOM_DEVICE_...`.
+     */
+    uint32_t device;
+    /**
+     * Number of the GPU, or seed of the fake device.
+     */
+    uint64_t device_number;
+    /**
+     * Number of bytes above which unused memory is released to the system, whenever a region gives memory back. 0: nothing unused is kept. UINT64_MAX: everything.
+     */
+    uint64_t release_threshold;
+    /**
+     * Policies for memory that other nodes still have mapped: a sum of `RACKLOOM_REUSE_...`. 0 is all of them.
+     */
+    uint32_t reuse;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} rackloom_pool_options;
+
+/**
+ * Handle of a pool.
+ */
+typedef uint64_t rackloom_pool;
+
+/**
+ * Counters of a pool. `size` is set by the program. Reserved is the memory that the pool holds; used is the part that regions hold, in whole pages, or
+ * in whole blocks of 2 MiB on a GPU.
+ */
+typedef struct rackloom_pool_statistics {
+    /**
+     * sizeof(rackloom_pool_statistics).
+     */
+    uint32_t size;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * Reserved bytes.
+     */
+    uint64_t reserved_bytes;
+    /**
+     * Maximum of the reserved bytes since the last reset.
+     */
+    uint64_t reserved_bytes_high;
+    /**
+     * Used bytes.
+     */
+    uint64_t used_bytes;
+    /**
+     * Maximum of the used bytes since the last reset.
+     */
+    uint64_t used_bytes_high;
+    /**
+     * Number of regions that hold memory of the pool.
+     */
+    uint64_t regions;
+    /**
+     * Number of regions allocated so far.
+     */
+    uint64_t allocations;
+    /**
+     * Number of regions that have given their memory back so far.
+     */
+    uint64_t frees;
+} rackloom_pool_statistics;
+
+/**
  * Part of a region of this process, as the local end of a transfer. The layout does not change.
  */
 typedef struct rackloom_slice {
@@ -1612,7 +1779,7 @@ rackloom_error rackloom_node_cancel(rackloom_node node,
 /**
  * Allocates a region of `length` zeroed bytes, on the host or on a device. Nodes of the same server and tenant may map a region of the host.
  *
- * Errors: REGION_EXISTS, REGION_IN_USE, SYSTEM, CLOSED; INVALID for a second device of the node.
+ * Errors: REGION_EXISTS, REGION_IN_USE, SYSTEM, CLOSED; OVER_QUOTA on the seat of a job; INVALID for a second device of the node.
  * Threads: any.
  */
 rackloom_error rackloom_region_allocate(rackloom_node node,
@@ -1764,6 +1931,208 @@ rackloom_error rackloom_peer_region_atomic(rackloom_peer_region region,
  * Threads: any.
  */
 rackloom_error rackloom_peer_region_signal(rackloom_peer_region region, uint64_t offset, uint64_t value);
+
+/**
+ * Writes the attributes of an address of this process, or of the node's device as of `rackloom_region_device_address`. The time grows with the number of
+ * regions.
+ *
+ * Errors: INVALID if the address is in no region of the node; BAD_SIZE.
+ * Threads: any.
+ */
+rackloom_error rackloom_node_pointer_attributes(rackloom_node node,
+                                                uint64_t address,
+                                                struct rackloom_pointer_attributes *attributes);
+
+/**
+ * Makes a text of the regions of a node that have a handle now: a JSON array of objects with `region`, `bytes` and `tag`. The tag is that of
+ * `rackloom_pool_allocate`, and empty for other regions. The array is empty after the node has left.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_node_allocations(rackloom_node node,
+                                         rackloom_text *allocations);
+
+/**
+ * Sets the access rights of one node to a region, in place of those of its options, until the region ends. `access` has the values of
+ * `rackloom_pool_set_access`. All mappings of the region end, also those of other nodes.
+ *
+ * Errors: BAD_ARGUMENT for unknown rights; NO_SUCH_NODE; CLOSED.
+ * Threads: any.
+ */
+rackloom_error rackloom_region_set_access(rackloom_region region,
+                                          uint32_t peer,
+                                          uint32_t access);
+
+/**
+ * Writes the access rights of one node to a region: those that were set for the node or its pool, or else those of the options. `RACKLOOM_ACCESS_NONE` if
+ * there are none.
+ *
+ * Errors: CLOSED.
+ * Threads: any.
+ */
+rackloom_error rackloom_region_access(rackloom_region region,
+                                      uint32_t peer,
+                                      uint32_t *access);
+
+/**
+ * Writes the bytes by which other nodes find and map a region. They are valid until the last handle of the region is freed.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_region_export(rackloom_region region,
+                                      struct rackloom_exported_region *exported);
+
+/**
+ * Writes the address of the first byte and the length of an exported region. Each of the two pointers may be null.
+ *
+ * Errors: INVALID if the bytes are not those of `rackloom_region_export`.
+ * Threads: any.
+ */
+rackloom_error rackloom_exported_region_address(const struct rackloom_exported_region *exported,
+                                                struct rackloom_address *address,
+                                                uint64_t *length);
+
+/**
+ * Maps an exported region of a peer of the same server. `rackloom_peer_region_free` frees it.
+ *
+ * Errors: INVALID if the bytes are not those of `rackloom_region_export`; those of `rackloom_peer_region_map`.
+ * Threads: any.
+ */
+rackloom_error rackloom_peer_region_import(rackloom_node node,
+                                           const struct rackloom_exported_region *exported,
+                                           uint64_t timeout_ns,
+                                           rackloom_peer_region *region);
+
+/**
+ * Makes a pool that is independent of all other pools of the node.
+ *
+ * Errors: BAD_ARGUMENT for unknown constants; SYSTEM with a hint if there is no such device; INVALID for a second device of the node; CLOSED.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_create(rackloom_node node,
+                                    const struct rackloom_pool_options *options,
+                                    rackloom_pool *pool);
+
+/**
+ * Makes a handle of the node's default pool on a device, one of `RACKLOOM_DEVICE_...`, or on the host. The rack file sets its threshold and its policies.
+ *
+ * Errors: those of `rackloom_pool_create`.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_default(rackloom_node node,
+                                     uint32_t device_kind,
+                                     uint64_t device_number,
+                                     rackloom_pool *pool);
+
+/**
+ * Makes a handle of the node's current pool on a device or on the host: that of `rackloom_pool_set_current`, or else the default pool.
+ *
+ * Errors: those of `rackloom_pool_create`.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_current(rackloom_node node,
+                                     uint32_t device_kind,
+                                     uint64_t device_number,
+                                     rackloom_pool *pool);
+
+/**
+ * Makes a pool the current one of its node, on its device or on the host. The node keeps it until another pool is current.
+ *
+ * Errors: INVALID if the pool belongs to another node.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_set_current(rackloom_node node,
+                                         rackloom_pool pool);
+
+/**
+ * Frees the handle of a pool. The pool ends with its last handle and its last region.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_free(rackloom_pool pool);
+
+/**
+ * Allocates a region of `length` bytes from a pool. `tag` is its purpose, which `rackloom_node_allocations` shows. The bytes are zero only if the system has
+ * just provided them. `rackloom_region_free` gives the memory back to the pool, once no operation of the node uses it. The pool has the device, so that of
+ * the options is 0.
+ *
+ * Errors: those of `rackloom_region_allocate`; BAD_ARGUMENT if the options name a device; SYSTEM with a hint if the device has no memory.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_allocate(rackloom_pool pool,
+                                      const struct rackloom_region_options *options,
+                                      uint64_t length,
+                                      const char *tag,
+                                      rackloom_region *region);
+
+/**
+ * Sets the access rights of one node to all regions of a pool, those that exist and later ones, in place of those of each region's options. `access` is a
+ * sum of `RACKLOOM_ACCESS_...`, or `RACKLOOM_ACCESS_NONE`, or `RACKLOOM_ACCESS_OF_OPTIONS`, which removes the rights that were set. All mappings of the
+ * regions end, also those of other nodes.
+ *
+ * Errors: BAD_ARGUMENT for unknown rights; NO_SUCH_NODE; CLOSED.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_set_access(rackloom_pool pool,
+                                        uint32_t peer,
+                                        uint32_t access);
+
+/**
+ * Writes the access rights that were set for a node, or `RACKLOOM_ACCESS_OF_OPTIONS`.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_access(rackloom_pool pool, uint32_t peer, uint32_t *access);
+
+/**
+ * Sets the number of bytes above which a pool releases unused memory to the system.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_set_release_threshold(rackloom_pool pool, uint64_t bytes);
+
+/**
+ * Sets the policies for memory that other nodes still have mapped: a sum of `RACKLOOM_REUSE_...`, or `RACKLOOM_REUSE_NONE`. 0 is all of them.
+ *
+ * Errors: BAD_ARGUMENT.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_set_reuse(rackloom_pool pool,
+                                       uint32_t reuse);
+
+/**
+ * Writes the device of a pool, its release threshold and its policies to the options that the program gives. Set `size` before.
+ *
+ * Errors: BAD_SIZE.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_settings(rackloom_pool pool,
+                                      struct rackloom_pool_options *options);
+
+/**
+ * Releases unused memory of a pool to the system, the oldest first, until at most `keep_bytes` stay reserved. Memory in use, and memory that other nodes
+ * have mapped, stays. `released`, which may be null, gets the number of bytes released.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_trim(rackloom_pool pool,
+                                  uint64_t keep_bytes,
+                                  uint64_t *released);
+
+/**
+ * Writes the counters of a pool.
+ *
+ * Errors: BAD_SIZE.
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_counters(rackloom_pool pool, struct rackloom_pool_statistics *statistics);
+
+/**
+ * Resets the maximum values of a pool to the current ones.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_pool_reset_high(rackloom_pool pool);
 
 /**
  * Begins an operation and waits until it has ended, at most for `timeout_ns`. The calling thread drives the node meanwhile. If the queue towards the peer

@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use rackloom::fabric::{
-    Ended, Fabric, Group, Node, PeerRegion, Pending, PersistentCollective, Queue, Region,
+    Ended, Fabric, Group, MemoryPool, Node, PeerRegion, Pending, PersistentCollective, Queue, Region,
 };
 
 use crate::callback::CallerReduction;
@@ -127,6 +127,7 @@ objects! {
     Arc<CString>: 11 "text",
     Arc<CallerReduction>: 12 "reduction",
     Arc<PersistentCollective>: 13 "persistent collective",
+    MemoryPool: 14 "pool",
 }
 
 impl<T> Table<T> {

@@ -15,6 +15,7 @@
 
 #![allow(clippy::missing_safety_doc, reason = "the rule for all functions is above")]
 
+pub mod allocation;
 mod callback;
 mod codes;
 pub mod driver;
@@ -30,6 +31,7 @@ pub mod operation;
 pub mod peer_region;
 pub mod pending;
 mod pointers;
+pub mod pool;
 pub mod queue;
 pub mod rack;
 pub mod region;

@@ -23,6 +23,10 @@ pub const RACKLOOM_ACCESS_WRITE: u32 = 2;
 pub const RACKLOOM_ACCESS_ATOMIC: u32 = 4;
 /// All access rights.
 pub const RACKLOOM_ACCESS_ALL: u32 = 7;
+/// No access right, of one node.
+pub const RACKLOOM_ACCESS_NONE: u32 = 8;
+/// Access rights of the region's options, of one node.
+pub const RACKLOOM_ACCESS_OF_OPTIONS: u32 = 16;
 
 /// Memory of the host.
 pub const RACKLOOM_DEVICE_HOST: u32 = 0;
@@ -30,6 +34,8 @@ pub const RACKLOOM_DEVICE_HOST: u32 = 0;
 pub const RACKLOOM_DEVICE_CUDA: u32 = 1;
 /// Memory of a fake device, for tests. The number is the seed of its delays.
 pub const RACKLOOM_DEVICE_FAKE: u32 = 2;
+/// Result of a query: a device of a kind for which this version of the header has no number.
+pub const RACKLOOM_DEVICE_OTHER: u32 = u32::MAX;
 
 /// Address of a byte in the memory of a node. The layout does not change.
 #[repr(C)]
@@ -101,18 +107,55 @@ unsafe impl Sized32 for RegionSettings {
 }
 
 impl RegionSettings {
-    fn read(&self) -> Result<(RegionOptions, Option<DeviceChoice>), Failure> {
-        let has = |right: u32| self.access == 0 || self.access & right != 0;
-        if self.access & !RACKLOOM_ACCESS_ALL != 0 {
-            return Err(Failure::argument(format!("there are no access rights {:#x}", self.access)));
-        }
-        let access = Access {
-            read: has(RACKLOOM_ACCESS_READ),
-            write: has(RACKLOOM_ACCESS_WRITE),
-            atomic: has(RACKLOOM_ACCESS_ATOMIC),
+    pub(crate) fn read(&self) -> Result<(RegionOptions, Option<DeviceChoice>), Failure> {
+        let access = match self.access {
+            0 => Access::ALL,
+            rights => access(rights)?,
         };
         let options = RegionOptions::new(self.region, self.key).access(access);
         Ok((options, device(self.device, self.device_number)?))
+    }
+}
+
+/// Reads a sum of access rights.
+fn access(rights: u32) -> Result<Access, Failure> {
+    let has = |right: u32| rights & right != 0;
+    if rights == 0 || has(!RACKLOOM_ACCESS_ALL) {
+        return Err(Failure::argument(format!("there are no access rights {rights:#x}")));
+    }
+    Ok(Access {
+        read: has(RACKLOOM_ACCESS_READ),
+        write: has(RACKLOOM_ACCESS_WRITE),
+        atomic: has(RACKLOOM_ACCESS_ATOMIC),
+    })
+}
+
+/// Reads the access rights of one node; `None` for those of the region's options.
+pub(crate) fn peer_access(rights: u32) -> Result<Option<Access>, Failure> {
+    match rights {
+        RACKLOOM_ACCESS_OF_OPTIONS => Ok(None),
+        RACKLOOM_ACCESS_NONE => Ok(Some(Access::NONE)),
+        rights => access(rights).map(Some),
+    }
+}
+
+/// Returns the number of the access rights of one node; `None` for those of the region's options.
+pub(crate) fn peer_access_number(access: Option<Access>) -> u32 {
+    let Some(Access { read, write, atomic }) = access else { return RACKLOOM_ACCESS_OF_OPTIONS };
+    let sum = u32::from(read) * RACKLOOM_ACCESS_READ
+        + u32::from(write) * RACKLOOM_ACCESS_WRITE
+        + u32::from(atomic) * RACKLOOM_ACCESS_ATOMIC;
+    if sum == 0 { RACKLOOM_ACCESS_NONE } else { sum }
+}
+
+/// Returns kind and number of a device; zeros for the host.
+pub(crate) const fn device_numbers(device: Option<DeviceChoice>) -> [u64; 2] {
+    match device {
+        None => [RACKLOOM_DEVICE_HOST as u64, 0],
+        Some(DeviceChoice::Cuda(number)) => [RACKLOOM_DEVICE_CUDA as u64, number as u64],
+        Some(DeviceChoice::Fake(seed)) => [RACKLOOM_DEVICE_FAKE as u64, seed],
+        // The compiler requires this arm. A test compares the others with the variants of the choice.
+        Some(_) => [RACKLOOM_DEVICE_OTHER as u64, 0],
     }
 }
 
@@ -131,7 +174,7 @@ pub(crate) fn device(kind: u32, number: u64) -> Result<Option<DeviceChoice>, Fai
 
 /// Allocates a region of `length` zeroed bytes, on the host or on a device. Nodes of the same server and tenant may map a region of the host.
 ///
-/// Errors: REGION_EXISTS, REGION_IN_USE, SYSTEM, CLOSED; INVALID for a second device of the node.
+/// Errors: REGION_EXISTS, REGION_IN_USE, SYSTEM, CLOSED; OVER_QUOTA on the seat of a job; INVALID for a second device of the node.
 /// Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_region_allocate(

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use syn::visit::{Visit, visit_arm};
+use syn::visit::{Visit, visit_arm, visit_pat_tuple_struct};
 
 fn parse(path: &Path) -> syn::File {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -54,6 +54,12 @@ impl<'ast> Visit<'ast> for Matched {
         }
         visit_arm(self, arm);
     }
+
+    /// Patterns within patterns, such as those of options.
+    fn visit_pat_tuple_struct(&mut self, pattern: &'ast syn::PatTupleStruct) {
+        self.note(&pattern.path);
+        visit_pat_tuple_struct(self, pattern);
+    }
 }
 
 /// Returns the variants of an enumeration that a file of this crate translates.
@@ -85,4 +91,11 @@ fn each_algorithm_has_a_number() {
     let variants = variants("collectives/src/algorithm/name.rs", "Algorithm");
     assert!(variants.len() > 10, "the search finds too little: {variants:?}");
     assert_eq!(translated("Algorithm", "group/options.rs"), variants);
+}
+
+#[test]
+fn each_kind_of_device_has_a_number() {
+    let variants = variants("node/src/memory/options.rs", "DeviceChoice");
+    assert!(variants.len() > 1, "the search finds too little: {variants:?}");
+    assert_eq!(translated("DeviceChoice", "region.rs"), variants);
 }

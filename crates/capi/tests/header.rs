@@ -10,7 +10,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, Rename
 const WRITE: &str = "RACKLOOM_WRITE_HEADER";
 
 /// Files with functions, in the order of the header.
-const FILES: [&str; 19] = [
+const FILES: [&str; 21] = [
     "codes",
     "library",
     "fabric",
@@ -18,6 +18,8 @@ const FILES: [&str; 19] = [
     "node",
     "region",
     "peer_region",
+    "allocation",
+    "pool",
     "operation",
     "pending",
     "queue",
@@ -33,7 +35,7 @@ const FILES: [&str; 19] = [
 ];
 
 /// Names of types in C, by their names in Rust.
-const TYPES: [(&str, &str); 32] = [
+const TYPES: [(&str, &str); 37] = [
     ("ErrorCode", "rackloom_error"),
     ("Reason", "rackloom_reason"),
     ("CompletionRecord", "rackloom_completion"),
@@ -49,6 +51,11 @@ const TYPES: [(&str, &str); 32] = [
     ("LocalSlice", "rackloom_slice"),
     ("RegionSettings", "rackloom_region_options"),
     ("PeerRegionHandle", "rackloom_peer_region"),
+    ("ExportedRegion", "rackloom_exported_region"),
+    ("AttributesRecord", "rackloom_pointer_attributes"),
+    ("PoolHandle", "rackloom_pool"),
+    ("PoolSettings", "rackloom_pool_options"),
+    ("PoolStatistics", "rackloom_pool_statistics"),
     ("SignalRecord", "rackloom_signal"),
     ("Operation", "rackloom_operation"),
     ("PendingHandle", "rackloom_pending"),

@@ -34,7 +34,7 @@ struct bad_handle {
     rackloom_error expected;
 };
 
-enum { FABRIC, NODE, REGION, PEER_REGION, PENDING, QUEUE, DRIVER, GROUP, COLLECTIVE, TEXT, REDUCTION, PERSISTENT, KINDS };
+enum { FABRIC, NODE, REGION, PEER_REGION, PENDING, QUEUE, DRIVER, GROUP, COLLECTIVE, TEXT, REDUCTION, PERSISTENT, POOL, KINDS };
 
 /* A freed handle of each kind, and a live one. */
 static uint64_t freed[KINDS], live[KINDS];
@@ -126,7 +126,10 @@ static void fill_handles(void) {
         rackloom_collective all_reduce = on_slice();
         OK(rackloom_reduction_create(reduce_nothing, NULL, 8, RACKLOOM_ORDERED, &into[REDUCTION]));
         OK(rackloom_persistent_create(into[GROUP], &all_reduce, &into[PERSISTENT]));
+        rackloom_pool_options pool = {.size = sizeof pool};
+        OK(rackloom_pool_create(first, &pool, &into[POOL]));
     }
+    OK(rackloom_pool_free(freed[POOL]));
     OK(rackloom_persistent_free(freed[PERSISTENT]));
     OK(rackloom_reduction_free(freed[REDUCTION]));
     OK(rackloom_text_free(freed[TEXT]));
@@ -810,6 +813,103 @@ static void persistents(void) {
     BAD_HANDLES(PERSISTENT, rackloom_persistent_free(h));
 }
 
+static void pools(void) {
+    rackloom_pool made;
+    rackloom_region region;
+    rackloom_pool_options options = {.size = sizeof options};
+    rackloom_pool_statistics statistics = {.size = sizeof statistics};
+    uint32_t access;
+    BAD_HANDLES(NODE, rackloom_pool_create(h, &options, &made));
+    EXPECT(NULL_POINTER, rackloom_pool_create(first, NULL, &made));
+    EXPECT(NULL_POINTER, rackloom_pool_create(first, &options, NULL));
+    options.device = 9;
+    EXPECT(BAD_ARGUMENT, rackloom_pool_create(first, &options, &made));
+    options = (rackloom_pool_options){.size = sizeof options, .reuse = 9};
+    EXPECT(BAD_ARGUMENT, rackloom_pool_create(first, &options, &made));
+    options.size = 8;
+    EXPECT(BAD_SIZE, rackloom_pool_create(first, &options, &made));
+    BAD_HANDLES(NODE, rackloom_pool_default(h, RACKLOOM_DEVICE_HOST, 0, &made));
+    EXPECT(NULL_POINTER, rackloom_pool_default(first, RACKLOOM_DEVICE_HOST, 0, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_default(first, 9, 0, &made));
+    BAD_HANDLES(NODE, rackloom_pool_current(h, RACKLOOM_DEVICE_HOST, 0, &made));
+    EXPECT(NULL_POINTER, rackloom_pool_current(first, RACKLOOM_DEVICE_HOST, 0, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_current(first, RACKLOOM_DEVICE_OTHER, 0, &made));
+    BAD_HANDLES(NODE, rackloom_pool_set_current(h, live[POOL]));
+    BAD_HANDLES(POOL, rackloom_pool_set_current(first, h));
+    EXPECT(INVALID, rackloom_pool_set_current(second, live[POOL]));
+    rackloom_region_options wanted = region_options(90);
+    BAD_HANDLES(POOL, rackloom_pool_allocate(h, &wanted, 64, "tag", &region));
+    EXPECT(NULL_POINTER, rackloom_pool_allocate(live[POOL], NULL, 64, "tag", &region));
+    EXPECT(NULL_POINTER, rackloom_pool_allocate(live[POOL], &wanted, 64, NULL, &region));
+    EXPECT(NULL_POINTER, rackloom_pool_allocate(live[POOL], &wanted, 64, "tag", NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_allocate(live[POOL], &wanted, 64, "\xff\xfe", &region));
+    EXPECT(INVALID, rackloom_pool_allocate(live[POOL], &wanted, UINT64_MAX, "tag", &region));
+    wanted.device = RACKLOOM_DEVICE_FAKE;
+    EXPECT(BAD_ARGUMENT, rackloom_pool_allocate(live[POOL], &wanted, 64, "tag", &region));
+    wanted = region_options(1);
+    EXPECT(REGION_EXISTS, rackloom_pool_allocate(live[POOL], &wanted, 64, "tag", &region));
+    wanted.size = 4;
+    EXPECT(BAD_SIZE, rackloom_pool_allocate(live[POOL], &wanted, 64, "tag", &region));
+    BAD_HANDLES(POOL, rackloom_pool_set_access(h, 1, RACKLOOM_ACCESS_READ));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_set_access(live[POOL], 1, 0));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_set_access(live[POOL], 1, RACKLOOM_ACCESS_NONE | RACKLOOM_ACCESS_READ));
+    EXPECT(NO_SUCH_NODE, rackloom_pool_set_access(live[POOL], 9, RACKLOOM_ACCESS_READ));
+    EXPECT(NO_SUCH_NODE, rackloom_pool_set_access(live[POOL], 70000, RACKLOOM_ACCESS_READ));
+    BAD_HANDLES(POOL, rackloom_pool_access(h, 1, &access));
+    EXPECT(NULL_POINTER, rackloom_pool_access(live[POOL], 1, NULL));
+    EXPECT(NO_SUCH_NODE, rackloom_pool_access(live[POOL], 70000, &access));
+    BAD_HANDLES(POOL, rackloom_pool_set_release_threshold(h, 0));
+    BAD_HANDLES(POOL, rackloom_pool_set_reuse(h, 0));
+    EXPECT(BAD_ARGUMENT, rackloom_pool_set_reuse(live[POOL], 9));
+    options = (rackloom_pool_options){.size = sizeof options};
+    BAD_HANDLES(POOL, rackloom_pool_settings(h, &options));
+    EXPECT(NULL_POINTER, rackloom_pool_settings(live[POOL], NULL));
+    options.size = 4;
+    EXPECT(BAD_SIZE, rackloom_pool_settings(live[POOL], &options));
+    BAD_HANDLES(POOL, rackloom_pool_trim(h, 0, NULL));
+    BAD_HANDLES(POOL, rackloom_pool_counters(h, &statistics));
+    EXPECT(NULL_POINTER, rackloom_pool_counters(live[POOL], NULL));
+    statistics.size = 8;
+    EXPECT(BAD_SIZE, rackloom_pool_counters(live[POOL], &statistics));
+    BAD_HANDLES(POOL, rackloom_pool_reset_high(h));
+    BAD_HANDLES(POOL, rackloom_pool_free(h));
+}
+
+static void allocations(void) {
+    rackloom_exported_region exported = {{0}};
+    rackloom_pointer_attributes attributes = {.size = sizeof attributes};
+    rackloom_address address;
+    rackloom_peer_region mapped;
+    rackloom_text text;
+    uint32_t access;
+    uint64_t length;
+    void *start;
+    OK(rackloom_region_pointer(own, &start));
+    BAD_HANDLES(NODE, rackloom_node_pointer_attributes(h, (uintptr_t)start, &attributes));
+    EXPECT(NULL_POINTER, rackloom_node_pointer_attributes(first, (uintptr_t)start, NULL));
+    EXPECT(INVALID, rackloom_node_pointer_attributes(first, 1, &attributes));
+    attributes.size = 8;
+    EXPECT(BAD_SIZE, rackloom_node_pointer_attributes(first, (uintptr_t)start, &attributes));
+    BAD_HANDLES(NODE, rackloom_node_allocations(h, &text));
+    EXPECT(NULL_POINTER, rackloom_node_allocations(first, NULL));
+    BAD_HANDLES(REGION, rackloom_region_set_access(h, 1, RACKLOOM_ACCESS_READ));
+    EXPECT(BAD_ARGUMENT, rackloom_region_set_access(own, 1, 0));
+    EXPECT(NO_SUCH_NODE, rackloom_region_set_access(own, 9, RACKLOOM_ACCESS_READ));
+    BAD_HANDLES(REGION, rackloom_region_access(h, 1, &access));
+    EXPECT(NULL_POINTER, rackloom_region_access(own, 1, NULL));
+    EXPECT(NO_SUCH_NODE, rackloom_region_access(own, 70000, &access));
+    BAD_HANDLES(REGION, rackloom_region_export(h, &exported));
+    EXPECT(NULL_POINTER, rackloom_region_export(own, NULL));
+    EXPECT(INVALID, rackloom_exported_region_address(&exported, &address, &length));
+    EXPECT(NULL_POINTER, rackloom_exported_region_address(NULL, &address, &length));
+    EXPECT(INVALID, rackloom_peer_region_import(first, &exported, 0, &mapped));
+    OK(rackloom_region_export(theirs, &exported));
+    BAD_HANDLES(NODE, rackloom_peer_region_import(h, &exported, 0, &mapped));
+    EXPECT(NULL_POINTER, rackloom_peer_region_import(first, NULL, 0, &mapped));
+    EXPECT(NULL_POINTER, rackloom_peer_region_import(first, &exported, 0, NULL));
+    OK(rackloom_exported_region_address(&exported, NULL, NULL));
+}
+
 /* ---- other threads ------------------------------------------------------------------------------------------------ */
 
 static atomic_int is_waiting;
@@ -976,6 +1076,9 @@ static void after_the_end(void) {
     rackloom_region_options options = region_options(200);
     rackloom_region region;
     EXPECT(CLOSED, rackloom_region_allocate(first, &options, 64, &region));
+    rackloom_pool_options kept = {.size = sizeof kept};
+    rackloom_pool pool;
+    EXPECT(CLOSED, rackloom_pool_create(first, &kept, &pool));
     EXPECT(CLOSED, rackloom_node_leave_in_order(first, 0));
     OK(rackloom_region_free(own));
     OK(rackloom_region_free(theirs));
@@ -987,6 +1090,7 @@ static void after_the_end(void) {
 }
 
 static void free_live_handles(void) {
+    OK(rackloom_pool_free(live[POOL]));
     OK(rackloom_persistent_free(live[PERSISTENT]));
     OK(rackloom_reduction_free(live[REDUCTION]));
     OK(rackloom_text_free(live[TEXT]));
@@ -1025,6 +1129,8 @@ int main(int count, char **arguments) {
     forms_of_arrays();
     reductions();
     persistents();
+    pools();
+    allocations();
     one_thread_at_a_time();
     one_thread_waits_for_a_collective();
     lanes_are_equal_on_all_members();
