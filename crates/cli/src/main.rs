@@ -3,7 +3,7 @@
 //! This is the only crate that prints or exits. Racks of processes are in `crates/runtime`; this crate has
 //! arguments, presentation, and commands that use other crates.
 //!
-//! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `sim` · `campaign` (many runs
+//! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
 //! under random faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) ·
 //! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
@@ -14,6 +14,7 @@ mod calibrate;
 mod campaign;
 mod check;
 mod decode;
+mod exec;
 mod exit;
 mod experiment;
 mod failure;
@@ -32,9 +33,11 @@ mod trace;
 use std::process::ExitCode;
 
 use rackloom_runtime::machine::logging::LogWriter;
+use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::run::{LOG_VARIABLE, sweep_names};
 use rackloom_runtime::seat;
 use rackloom_runtime::standing::join;
+use rackloom_runtime::standing::programs::agent;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -83,6 +86,8 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Inject(arguments) => standing::inject(&arguments).map(ExitCode::from),
         Command::Job(arguments) => submitted::run(&arguments).map(ExitCode::from),
+        Command::Exec(arguments) => exec::run(&arguments),
+        Command::Env(arguments) => exec::environment(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
@@ -91,6 +96,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),
         Command::Keep => standing::keep().map(ExitCode::from),
+        Command::Agent { detached } => agent(&Program::current(), detached).map(ExitCode::from),
         Command::SweepNames => sweep_names().map(ExitCode::from),
     }
 }

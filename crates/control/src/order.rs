@@ -31,6 +31,11 @@ pub enum Order {
         #[serde(default)]
         is_successor: bool,
     },
+    /// Reports which members have no process now, because one has ended while this seat started. Links to them need not come up.
+    Free {
+        /// Numbers of these members in the plan.
+        members: Vec<u16>,
+    },
     /// Replaces the cable of a port: another process holds the seat at its other end from now on.
     Plug(NewCable),
     /// Adds faults. Their times count from now.

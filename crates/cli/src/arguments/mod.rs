@@ -5,6 +5,7 @@
 mod campaign;
 mod complaint;
 mod declared;
+mod exec;
 mod experiment;
 mod headings;
 mod inject;
@@ -24,6 +25,7 @@ use rackloom_plan::{PayloadMode, WireKind};
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 use self::declared::{meaning, named, summary};
+pub(crate) use self::exec::{EnvArguments, ExecArguments};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
@@ -37,6 +39,10 @@ pub(crate) use self::submitted::{
 };
 use crate::exit;
 
+/// Exit codes in the help of `exec`.
+const EXEC_EXITS: &str = "The exit code is that of the program, 127 if it is not found, and 126 if it cannot be run. With --seats it is that of the first \
+                          seat whose program failed, and 128 + N for a program that signal N ended. Before a program has started, it is one of those that \
+                          `rackloom --help` lists.";
 /// Last line of the help of each command.
 const EXITS: &str = "`rackloom --help` lists the exit codes.";
 
@@ -84,6 +90,15 @@ pub(crate) enum Command {
     Inject(InjectArguments),
     /// Run jobs on a rack that is up: submit, list, cancel
     Job(JobArguments),
+    /// Run a program on a vacant seat of a rack that is up: the program is the GPU node
+    ///
+    /// An agent takes the seat and runs the node; this process becomes the program, with its process id, terminal and exit code. The seat is free
+    /// again when the program has ended.
+    #[command(after_help = EXEC_EXITS)]
+    Exec(ExecArguments),
+    /// Print the environment of a program on a seat, for a shell
+    #[command(after_help = EXITS)]
+    Env(EnvArguments),
     /// Take a rack down and print its report
     #[command(after_help = EXITS)]
     Down(DownArguments),
@@ -104,6 +119,13 @@ pub(crate) enum Command {
     /// Run the supervisor of a rack that stays up; started by `up`
     #[command(hide = true)]
     Keep,
+    /// Run the node of a seat beside the program that holds it; started by `exec`
+    #[command(hide = true)]
+    Agent {
+        /// This process is the agent and does not start another one
+        #[arg(long)]
+        detached: bool,
+    },
     /// Wait for the end of standard input, then remove the names of network namespaces; started with `--netns-names`
     #[command(hide = true)]
     SweepNames,
@@ -227,12 +249,22 @@ pub(crate) struct UpArguments {
     /// GPU nodes whose seats stay free as with --vacant, and that jobs use only after `rackloom job add-node`
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     pub(crate) spare: Vec<String>,
+    /// Leave the seats of all GPU nodes free for programs (`rackloom exec`)
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) seats: Option<Seats>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
     pub(crate) processes: Processes,
     #[command(flatten)]
     pub(crate) logging: Logging,
+}
+
+/// Holders of the seats of GPU nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Seats {
+    /// Programs that `rackloom exec` starts
+    Programs,
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,7 @@ impl From<&UpArguments> for UpOptions {
             name: arguments.name.clone(),
             vacant: arguments.vacant.clone(),
             spare: arguments.spare.clone(),
+            for_programs: arguments.seats.is_some(),
             overrides: (&arguments.overrides).into(),
             processes: (&arguments.processes).into(),
             logs: (&arguments.logging).into(),

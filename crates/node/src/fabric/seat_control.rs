@@ -241,7 +241,12 @@ impl ControlConnection {
                 self.send(&Notice::Report(Box::new(report)))
             }
             // The node has no job.
-            Order::Start(_) | Order::Follow(_) | Order::Heal { .. } | Order::Leave | Order::Unknown => Ok(()),
+            Order::Start(_)
+            | Order::Follow(_)
+            | Order::Free { .. }
+            | Order::Heal { .. }
+            | Order::Leave
+            | Order::Unknown => Ok(()),
         }
     }
 

@@ -9,6 +9,8 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{
@@ -16,7 +18,7 @@ use rackloom_plan::faults::{
     MemoryFaults,
 };
 use rackloom_protocol::{Event, Instant, MemberConfig, NodeId, PortId};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal, getpid, kill_process, pidfd_send_signal};
 
 use crate::wires::{FaultHand, Ports};
 
@@ -68,6 +70,8 @@ pub struct FaultPlayer {
     /// Links of the plan, by port.
     edges: Vec<u16>,
     scheduler: Option<FaultScheduler>,
+    /// Process that is paused and killed together with this one.
+    program: Option<Arc<OwnedFd>>,
 }
 
 impl FaultPlayer {
@@ -81,7 +85,19 @@ impl FaultPlayer {
             scheduler.exclude_ports(dark.map(|(port, _)| PortId(port)));
         }
         let edges = config.ports.iter().map(|port| port.edge).collect();
-        Self { plan: plan.clone(), node: config.node, edges, scheduler }
+        Self { plan: plan.clone(), node: config.node, edges, scheduler, program: None }
+    }
+
+    /// Sets a process (a pidfd) that pauses and kills of this seat affect as well: the program whose seat this process holds.
+    pub fn set_program(&mut self, program: Arc<OwnedFd>) {
+        self.program = Some(program);
+    }
+
+    /// Sends a signal to the program. It may have ended.
+    fn signal_program(&self, signal: Signal) {
+        if let Some(program) = &self.program {
+            let _ = pidfd_send_signal(program, signal);
+        }
     }
 
     /// Returns the links of all ports.
@@ -239,14 +255,17 @@ impl FaultPlayer {
             FaultAction::Memory(_) | FaultAction::Revoke => {}
             FaultAction::Pause { for_ns } => {
                 notices.pausing(*for_ns)?;
+                self.signal_program(Signal::STOP);
                 // A process may always signal itself.
                 let _ = kill_process(getpid(), Signal::STOP);
+                self.signal_program(Signal::CONT);
             }
             FaultAction::Kill { event, restart_after_ns } => {
                 notices.dying()?;
                 if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, *event, 1, false)) {
                     notices.returning(after_ns, ends)?;
                 }
+                self.signal_program(Signal::KILL);
                 let _ = kill_process(getpid(), Signal::KILL);
             }
         }

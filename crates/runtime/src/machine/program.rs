@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Program with the hidden commands `seat`, `keep` and `sweep-names`, as the `rackloom` command has them.
+/// Program with the commands `seat`, `keep`, `agent`, `exec` and `sweep-names`, as the `rackloom` command has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     path: PathBuf,
@@ -32,6 +32,18 @@ impl Program {
     #[must_use]
     pub fn keep(&self) -> Command {
         self.with("keep")
+    }
+
+    /// Returns a command that starts the agent of a seat. The socket to its launcher is its standard input.
+    #[must_use]
+    pub fn agent(&self) -> Command {
+        self.with("agent")
+    }
+
+    /// Returns a command that takes a seat and becomes a program.
+    #[must_use]
+    pub fn exec(&self) -> Command {
+        self.with("exec")
     }
 
     /// Returns a command that removes the names of network namespaces after the end of its standard input.

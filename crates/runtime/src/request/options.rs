@@ -73,6 +73,8 @@ pub struct UpOptions {
     pub vacant: Vec<String>,
     /// Names of the GPU nodes whose seats stay vacant and that submitted jobs cannot use before they are added.
     pub spare: Vec<String>,
+    /// True if the seats of all GPU nodes stay vacant, for programs.
+    pub for_programs: bool,
     /// Values that replace those of the rack file. Without a job here the rack runs no job.
     pub overrides: Overrides,
     /// Processes, wires, faults, arrays and captures.

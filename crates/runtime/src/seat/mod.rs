@@ -6,18 +6,18 @@
 
 mod begin;
 mod captured;
+mod exit_status;
 mod fault_notices;
 mod incarnations;
 mod leave;
 mod memory;
 mod observe;
+pub(crate) mod program;
 mod rest_check;
 mod serve;
 mod sharing;
 mod stop;
 mod work;
-
-use std::sync::Arc;
 
 use rackloom::seat::answer::renumber;
 use rackloom_control::notice::Notice;
@@ -25,9 +25,10 @@ use rackloom_control::order::Joined;
 use rackloom_control::order::{Order, Start};
 
 use crate::channel::seat::{Channel, Received};
-use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
+
+use self::program::Holder;
 
 /// Runs a seat until its control socket, which is standard input, is closed. The supervisor receives a notice
 /// about a later failure.
@@ -47,7 +48,7 @@ pub fn run() -> Result<Exit, Failure> {
         Ok(_) => return Err(Failure::new(Exit::CouldNotStart, "the supervisor's first line is not a start")),
         Err(error) => return Err(Failure::could_not_start("cannot read from the supervisor", error)),
     };
-    Ok(take(start, channel, None))
+    Ok(take(start, channel, Holder::default()))
 }
 
 /// Returns the start order with the numbers of the received descriptors.
@@ -58,9 +59,9 @@ fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
     Some(start)
 }
 
-/// Runs this seat until the end of its control socket, or until an interruption.
-pub(crate) fn take(start: Start, mut channel: Channel, interruption: Option<Arc<Interruption>>) -> Exit {
-    let what = match run_seat(start, &mut channel, interruption) {
+/// Runs this seat until the end of its control socket, or until its holder ends it.
+pub(crate) fn take(start: Start, mut channel: Channel, holder: Holder) -> Exit {
+    let what = match run_seat(start, &mut channel, holder) {
         Ok(()) => return Exit::Pass,
         Err(what) => what,
     };
@@ -69,12 +70,8 @@ pub(crate) fn take(start: Start, mut channel: Channel, interruption: Option<Arc<
     Exit::CouldNotStart
 }
 
-fn run_seat(
-    start: Start,
-    channel: &mut Channel,
-    interruption: Option<Arc<Interruption>>,
-) -> Result<(), String> {
-    let seat = begin::begin(start)?.leaving_on(interruption);
+fn run_seat(start: Start, channel: &mut Channel, holder: Holder) -> Result<(), String> {
+    let seat = begin::begin(start)?.held_by(holder);
     let _prefix = tracing::error_span!("seat", name = seat.name()).entered();
     tracing::debug!("ready");
     channel.send(&Notice::Ready).map_err(|error| error.to_string())?;

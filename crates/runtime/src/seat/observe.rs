@@ -52,6 +52,23 @@ impl Observer {
         }
     }
 
+    /// Requires nothing of these members any more: neither that their links come up, nor that nodes behind them are reached.
+    /// `neighbours`: by port. `node`: configuration of a GPU node; a switch must reach no node.
+    pub(super) fn await_none_of(
+        &mut self,
+        members: &[u16],
+        neighbours: &[NodeId],
+        node: Option<&MemberConfig>,
+    ) {
+        for (never_up, neighbour) in self.never_up.iter_mut().zip(neighbours) {
+            *never_up &= !members.contains(&neighbour.0);
+        }
+        if let Some(config) = node {
+            let required = nodes_to_reach(config, members);
+            self.unreached.iter_mut().zip(required).for_each(|(unreached, required)| *unreached &= required);
+        }
+    }
+
     /// Records the ports that lead to other hosts, each with its interface or the address there.
     pub(super) fn has_link_to_other_host(&mut self, plan: &Plan, config: &MemberConfig, grant: &Grant) {
         let line = |(port, path): (usize, String)| {

@@ -22,10 +22,10 @@ use rackloom_protocol::{Event, Inspect, Instant, MemberRole, NodeId, PortId, Swi
 use super::fault_notices::Notices;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
+use super::program::{Holder, SeatProgram};
 use super::rest_check::RestCheck;
 use super::work::Work;
 use crate::channel::seat::{Channel, Received};
-use crate::machine::interruption::Interruption;
 use crate::machine::logging;
 use crate::units;
 
@@ -80,6 +80,8 @@ pub(super) struct Seat {
     /// Deadline of a requested report.
     report_by: Option<Instant>,
     leave: Leave,
+    /// Program that holds the seat, if this process is its agent.
+    program: Option<Arc<SeatProgram>>,
     /// Reads after the end of the job. Present once the supervisor has sent the order `heal`.
     rest_check: Option<RestCheck>,
 }
@@ -206,13 +208,17 @@ impl Seat {
             sent_log_error: false,
             report_by: None,
             leave: Leave::default(),
+            program: None,
             rest_check: None,
         }
     }
 
-    /// Sets the interruption on which the seat leaves. `None`: it never leaves by itself.
-    pub(super) fn leaving_on(self, interruption: Option<Arc<Interruption>>) -> Self {
-        Self { leave: Leave::when_interrupted(interruption), ..self }
+    /// Sets the interruption on which the seat leaves, and its program. Without them it never leaves by itself.
+    pub(super) fn held_by(mut self, holder: Holder) -> Self {
+        if let Some(program) = &holder.program {
+            self.faults.set_program(program.process());
+        }
+        Self { leave: Leave::when_interrupted(holder.interruption), program: holder.program, ..self }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -227,6 +233,9 @@ impl Seat {
             channel.send(&Notice::LinksUp)?;
         }
         loop {
+            if let Some(program) = &self.program {
+                program.wait_while_stopped();
+            }
             let now = self.body.now();
             let was_finished = self.body.is_finished();
             let (happened, wake_at) = self.body.poll(now, &mut self.events);
@@ -387,6 +396,17 @@ impl Seat {
                     self.watch_successor(NodeId(member), process);
                     if let (Body::Endpoint(work), false) = (&mut self.body, is_successor) {
                         work.sharing.seated(now, NodeId(member), process);
+                    }
+                }
+                Received::Message(Order::Free { members }) => {
+                    let was_up = self.observer.is_up();
+                    let node = match &self.body {
+                        Body::Endpoint(work) => Some(work.runtime.member().config()),
+                        Body::Switch(_) => None,
+                    };
+                    self.observer.await_none_of(&members, &self.neighbours, node);
+                    if self.observer.is_up() && !was_up {
+                        channel.send(&Notice::LinksUp)?;
                     }
                 }
                 Received::Message(Order::Unknown) => {

@@ -21,6 +21,7 @@ use crate::channel::seat::Channel;
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
+use crate::seat::program::Holder;
 
 /// Longest time for the rack to grant the seat.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,6 +32,19 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 /// The rack or the seat does not exist, or the seat cannot be taken.
 pub fn join(seat: &str) -> Result<Exit, Failure> {
+    let (start, channel) = take_seat(seat)?;
+    // The thread for signals starts after the namespace was entered, which needs a single thread.
+    let interruption = Interruption::listen()
+        .map_err(|error| Failure::could_not_start("cannot listen for signals", error))?;
+    Ok(crate::seat::take(start, channel, Holder { interruption: Some(interruption), program: None }))
+}
+
+/// Takes the vacant seat `seat`, such as `ring-8/n2`. Returns the start order and the seat's end of the control socket. The calling process must
+/// have one thread.
+///
+/// # Errors
+/// Those of [`join`].
+pub(super) fn take_seat(seat: &str) -> Result<(Start, Channel), Failure> {
     let (rack, member) = seat.split_once('/').ok_or_else(|| {
         Failure::bad_input(format!("{seat:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
@@ -49,10 +63,7 @@ pub fn join(seat: &str) -> Result<Exit, Failure> {
         .set_read_timeout(None)
         .and_then(|()| Channel::resume(stream, rest, later))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
-    // The thread for signals starts after the namespace was entered, which needs a single thread.
-    let interruption = Interruption::listen()
-        .map_err(|error| Failure::could_not_start("cannot listen for signals", error))?;
-    Ok(crate::seat::take(start, channel, Some(interruption)))
+    Ok((start, channel))
 }
 
 /// Enters a network namespace for the seat's interfaces, on the packet wire.

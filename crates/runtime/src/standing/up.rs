@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rackloom_control::request::RackStatus;
@@ -13,6 +13,7 @@ use rackloom_protocol::{Edge, MemberRole, NodeId};
 
 use super::background::{KeepOptions, Outcome};
 use super::rack::StandingRack;
+use super::session::start_session;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{RunDirectory, check_name};
 use crate::machine::program::Program;
@@ -54,6 +55,11 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
         return Err(Failure::bad_input(what).hint("leave the seat of a switch vacant with --vacant"));
     }
     let mut vacant = numbers(&plan, "--vacant", &options.vacant)?;
+    if options.for_programs {
+        let nodes = (0..).zip(&plan.members).filter(|(_, member)| member.role == MemberRole::Endpoint);
+        let nodes: Vec<u16> = nodes.map(|(number, _)| number).collect();
+        vacant.extend(nodes.into_iter().filter(|node| !vacant.contains(node)).collect::<Vec<_>>());
+    }
     vacant.extend(spare.iter().filter(|member| !vacant.contains(member)).copied().collect::<Vec<_>>());
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()));
@@ -178,19 +184,6 @@ fn start(keep: &KeepOptions, program: &Program) -> Result<(), Failure> {
                 format!("the supervisor ended without a message ({status})"),
             ))
         }
-    }
-}
-
-/// Gives the process a session of its own, so that neither Ctrl-C nor a closed terminal reaches it.
-fn start_session(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-    // SAFETY: needed because only the child can leave its session. Between fork and exec the closure makes one system
-    // call: it allocates nothing, takes no lock and touches no memory of the parent.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
-            Ok(())
-        });
     }
 }
 

@@ -427,6 +427,19 @@ impl Supervisor {
         }
     }
 
+    /// Announces the free seats to the members that start: they wait for none of them.
+    fn announce_free_seats(&self) {
+        let seats = self.rack.seats.iter().enumerate();
+        let free = seats.filter(|(_, seat)| !seat.is_alive() && !seat.is_elsewhere());
+        let members: Vec<_> = free.map(|(member, _)| member as u16).collect();
+        for member in self.rack.starting() {
+            if let Some(seat) = &self.processes[member] {
+                seat.send(Order::Free { members: members.clone() });
+            }
+            self.wiring.wake(member);
+        }
+    }
+
     /// Returns the start order of a seat.
     fn start_of(&self, member: usize, grant: rackloom_control::grant::Grant) -> Start {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
@@ -472,6 +485,7 @@ impl Supervisor {
             Step::AllMapped => self.claim = None,
             Step::RequestLeave(member) => self.send_to(|other| other == member, || Order::Leave),
             Step::CloseSocket(member) => self.close_socket(member),
+            Step::SeatFreed => self.announce_free_seats(),
             Step::Left(member) => return Some(Milestone::Left(member)),
             Step::RequestWaiting => self.send_to_live(|| Order::SayWaiting),
             Step::RequestStatus => self.send_to_live(|| Order::SayStatus),

@@ -311,7 +311,7 @@ impl Rack {
         let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(&mut self.seats[member]);
         self.seats[member] =
             Seat { name, is_endpoint, earlier_deaths, occupancy: Occupancy::Vacant, ..Seat::default() };
-        let mut steps = vec![Step::Left(member)];
+        let mut steps = vec![Step::Left(member), Step::SeatFreed];
         steps.extend(self.end_survey());
         steps
     }
@@ -412,9 +412,17 @@ impl Rack {
             let what = format!("{} ended before all links were up: {how}", seat.name);
             steps.extend(self.end(Ending::LostEarly(what)));
         } else {
+            if self.kind == RackKind::Standing {
+                steps.push(Step::SeatFreed);
+            }
             steps.extend(self.settle());
         }
         steps
+    }
+
+    /// Returns the live members that have not been up since their processes started.
+    pub(crate) fn starting(&self) -> impl Iterator<Item = usize> {
+        self.live().filter(|member| !self.seats[*member].has(Stage::LinksUp))
     }
 
     /// Handles an interruption. The second one kills.

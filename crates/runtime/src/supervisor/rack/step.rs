@@ -36,6 +36,8 @@ pub(crate) enum Step {
     RequestLeave(usize),
     /// Close the socket of this member.
     CloseSocket(usize),
+    /// A process of a standing rack has ended: tell the seats that start to wait for it no longer.
+    SeatFreed,
     /// A member has left in order.
     Left(usize),
     /// The job is over: end all faults, and request the state of the live seats at rest.

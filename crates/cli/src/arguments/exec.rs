@@ -1,0 +1,37 @@
+//! Arguments of `rackloom exec` and `rackloom env`: programs on seats.
+
+use clap::{ArgGroup, Args};
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("choice").args(["seat", "seats"])))]
+pub(crate) struct ExecArguments {
+    /// Name of the rack; may be absent if only one is up
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rack: Option<String>,
+    /// Seat of the program; by the rank in the environment if absent (PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, RANK,
+    /// JOB_COMPLETION_INDEX)
+    #[arg(long, value_name = "NODE")]
+    pub(crate) seat: Option<String>,
+    /// Seats of several processes of the program, such as n0,n1 or n0..n3; their output has the seat's name before each line
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub(crate) seats: Vec<String>,
+    /// Keep the node alive while the program is stopped, as by Ctrl-Z or in a debugger
+    #[arg(long)]
+    pub(crate) hold: bool,
+    /// Program, and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvArguments {
+    /// Name of the rack; may be absent if only one is up
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rack: Option<String>,
+    /// Seat of the program; by the rank in the environment if absent, as for `exec`
+    #[arg(long, value_name = "NODE")]
+    pub(crate) seat: Option<String>,
+    /// Print JSON instead of shell commands, with the same content
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,130 @@
+//! Start of a program on a seat: an agent takes the seat for the calling process, which then becomes the program.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rackloom::seat::run_directory::run_directory;
+use rackloom_control::request::RackStatus;
+use rackloom_control::submitted::{RACK_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SEAT_VARIABLE};
+
+use super::super::StandingRack;
+use super::super::session::start_session;
+use super::agent::{AgentOptions, AgentOutcome};
+use super::choice::nodes;
+use crate::channel::seat::{Channel, Received};
+use crate::machine::program::Program;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+
+/// Longest time for the node of the seat to be up: its links to members that are there carry data.
+const UP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest time for the node of a program that has ended to leave the seat.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time between two requests for its state.
+const UP_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Returns the environment of a program on this seat.
+///
+/// # Errors
+/// The rack has no such GPU node.
+pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+    let nodes = nodes(status);
+    let rank = nodes.iter().position(|node| *node == seat).ok_or_else(|| {
+        Failure::bad_input(format!("rack {} has no GPU node named {seat:?}", status.name))
+            .hint(format!("it has {}", nodes.join(", ")))
+    })?;
+    Ok(vec![
+        (RACK_VARIABLE, status.name.clone()),
+        (SEAT_VARIABLE, seat.to_owned()),
+        (RANK_VARIABLE, rank.to_string()),
+        (RANKS_VARIABLE, nodes.len().to_string()),
+    ])
+}
+
+/// Takes the vacant seat for the calling process, and returns the environment for the program that the process becomes. The seat is free again
+/// when the process has ended. `holds`: the node continues while the process is stopped. Waits until the node is up.
+///
+/// # Errors
+/// The rack has no such seat, the seat cannot be taken, or the node does not come up.
+pub fn take_for_this_process(
+    rack: &StandingRack,
+    seat: &str,
+    holds: bool,
+    program: &Program,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let environment = environment(&rack.status()?, seat)?;
+    let begun = Instant::now();
+    // The node of an earlier program may still take its leave.
+    while let Err(failure) = start_agent(rack.name(), seat, holds, program) {
+        if begun.elapsed() > LEAVE_TIMEOUT || !is_held(&rack.status()?, seat) {
+            return Err(failure);
+        }
+        std::thread::sleep(UP_INTERVAL);
+    }
+    let begun = Instant::now();
+    // Each request needs a connection of its own while other clients use theirs.
+    while !is_up(&rack.status()?, seat)? {
+        if begun.elapsed() > UP_TIMEOUT {
+            let what = format!("the node of seat {seat} is not up after {} s", UP_TIMEOUT.as_secs());
+            return Err(Failure::new(Exit::Stalled, what).hint("`rackloom status` shows which links are down"));
+        }
+        std::thread::sleep(UP_INTERVAL);
+    }
+    Ok(environment)
+}
+
+/// Returns true if a process holds the seat, or has held it.
+fn is_held(status: &RackStatus, seat: &str) -> bool {
+    status.members.iter().any(|member| member.name == seat && member.state != "vacant")
+}
+
+fn is_up(status: &RackStatus, seat: &str) -> Result<bool, Failure> {
+    let member = status.members.iter().find(|member| member.name == seat);
+    let state = member.map_or("", |member| member.state.as_str());
+    match state {
+        "up" | "working" => Ok(true),
+        "lost" => {
+            let note = member.and_then(|member| member.note.as_deref()).unwrap_or("its process ended");
+            Err(Failure::new(Exit::CouldNotStart, format!("the node of seat {seat} ended: {note}"))
+                .hint(format!("its log is {seat}.log in the rack's directory of logs")))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Starts the agent, and waits for its outcome.
+fn start_agent(rack: &str, seat: &str, holds: bool, program: &Program) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::could_not_start("cannot start the agent of the seat", error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut command = program.agent();
+    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(log(rack, seat)).current_dir("/");
+    start_session(&mut command);
+    let mut starter = command.spawn().map_err(failed)?;
+    // The command holds the other end until it is dropped.
+    drop(command);
+    // The starter ends at once; the agent is no child of this process.
+    let started = starter.wait().map_err(failed)?;
+    let mut channel = Channel::new(ours).map_err(failed)?;
+    let options =
+        AgentOptions { seat: format!("{rack}/{seat}"), program: std::process::id(), holds };
+    channel.send(&options).map_err(failed)?;
+    match channel.wait_for_message::<AgentOutcome>() {
+        Ok(Received::Message(AgentOutcome::Taken {})) => Ok(()),
+        Ok(Received::Message(AgentOutcome::Failed { exit, what })) => Err(Failure::new(exit, what)),
+        Ok(_) => Err(Failure::new(
+            Exit::CouldNotStart,
+            format!("the agent of the seat ended without a message (its starter: {started})"),
+        )),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Returns the log of the seat, if the rack keeps its logs in its run directory.
+fn log(rack: &str, seat: &str) -> Stdio {
+    let path = run_directory().join(rack).join("logs").join(format!("{seat}.log"));
+    OpenOptions::new().append(true).create(true).open(path).map_or_else(|_| Stdio::null(), Stdio::from)
+}
