@@ -39,6 +39,8 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
     insta::assert_snapshot!("help-job", help(&["job", "--help"]));
     insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
+    insta::assert_snapshot!("help-exec", help(&["exec", "--help"]));
+    insta::assert_snapshot!("help-env", help(&["env", "--help"]));
 }
 
 /// `rackloom ... | head`: the reader has exited before anything was printed. The command ends with its usual code and does not panic (101).

@@ -15,7 +15,8 @@ use rackloom::fabric::{
 };
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use support::{Ended, is_gone, rack_file, rackloom, scratch, send, within};
+use support::session::Session;
+use support::{is_gone, rack_file, scratch, send, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -27,30 +28,13 @@ const ALL: &str = "n0,n1,n2,n3,n4,n5";
 
 type Rank = Result<(), Box<dyn Error>>;
 
-/// Session of a user with one rack in it. The rack is taken down on drop.
-struct Session {
-    path: PathBuf,
-}
-
 impl Session {
     /// Starts the rack with these options.
     fn up(more: &[&str]) -> Self {
-        let path = scratch("session");
-        std::fs::create_dir(&path).expect("the folder can be written");
-        let session = Self { path };
+        let session = Self::begin();
         let file = rack_file(RACK);
         session.passes(&[&["up", file.to_str().expect("a plain path")], more].concat());
         session
-    }
-
-    fn rackloom(&self, arguments: &[&str]) -> Ended {
-        rackloom(arguments).in_run_directory(&self.path).finish()
-    }
-
-    fn passes(&self, arguments: &[&str]) -> String {
-        let ended = self.rackloom(arguments);
-        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
-        ended.stdout
     }
 
     /// Submits a job and returns its status.
@@ -100,13 +84,6 @@ impl Session {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}\n{}", ended.stderr);
         assert!(ended.stderr.contains("hint:"), "{}", ended.stderr);
         ended.stderr
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.path).finish();
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -13,33 +13,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
+use support::session::Session;
 use support::wires::{not_tried, wires};
-use support::{Ended, TOPOLOGIES, is_gone, rack_file, rackloom, scratch, send, topology, within};
+use support::{TOPOLOGIES, is_gone, rack_file, scratch, send, topology, within};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A user's session, with the racks in it.
-struct Session {
-    path: PathBuf,
-}
-
 impl Session {
-    fn begin() -> Self {
-        let path = scratch("session");
-        std::fs::create_dir(&path).expect("the scratch folder can be written");
-        Self { path }
-    }
-
-    fn rackloom(&self, arguments: &[&str]) -> Ended {
-        rackloom(arguments).in_run_directory(&self.path).finish()
-    }
-
-    fn passes(&self, arguments: &[&str]) -> String {
-        let ended = self.rackloom(arguments);
-        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
-        ended.stdout
-    }
-
     fn up(&self, file: &Path, more: &[&str]) -> String {
         let mut arguments = vec!["up", file.to_str().expect("a plain path")];
         arguments.extend(more);
@@ -85,13 +65,6 @@ impl Session {
         let all = std::fs::read_dir("/proc").expect("/proc is there").flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter(knows).filter(|pid| !is_gone(Pid::from_raw(*pid as i32).expect("no zero"))).collect()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.path).finish();
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -14,36 +14,13 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use rustix::thread::set_thread_res_uid;
 use serde_json::{Value, json};
+use support::session::Session;
 use support::wires::{has_packet_wire, not_tried, wires};
-use support::{Ended, rack_file, rackloom, scratch, send, topology, within};
+use support::{rack_file, scratch, send, topology, within};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Session of a user with one rack in it. The rack is taken down on drop.
-struct Session {
-    path: PathBuf,
-}
-
 impl Session {
-    fn begin_at(path: PathBuf) -> Self {
-        std::fs::create_dir(&path).expect("the folder can be written");
-        Self { path }
-    }
-
-    fn begin() -> Self {
-        Self::begin_at(scratch("session"))
-    }
-
-    fn rackloom(&self, arguments: &[&str]) -> Ended {
-        rackloom(arguments).in_run_directory(&self.path).finish()
-    }
-
-    fn passes(&self, arguments: &[&str]) -> String {
-        let ended = self.rackloom(arguments);
-        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
-        ended.stdout
-    }
-
     fn up(&self, file: &Path, more: &[&str]) -> String {
         self.passes(&[&["up", file.to_str().expect("a plain path")], more].concat())
     }
@@ -80,13 +57,6 @@ impl Session {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
         command.args(["seat", "--join", seat]).env("XDG_RUNTIME_DIR", &self.path);
         SeatHolder(command.spawn().expect("the binary starts"))
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.path).finish();
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -33,8 +33,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         return on_seats(&rack, arguments);
     }
     let seat = seat(&rack, arguments.seat.as_deref())?;
-    let environment =
-        programs::take_for_this_process(&rack, &seat, arguments.hold, &Program::current())?;
+    let environment = programs::take_for_this_process(&rack, &seat, arguments.hold, &Program::current())?;
     drop(rack);
     let error = Command::new(program).args(rest).envs(environment).exec();
     let (code, hint) = match error.kind() {

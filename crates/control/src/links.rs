@@ -15,6 +15,9 @@ pub struct LinkStatus {
     pub from: String,
     /// Member at the receiving end.
     pub to: String,
+    /// Index of the link in the plan, as in `links_down` of a member.
+    #[serde(default)]
+    pub link: u16,
     /// Plane of the link.
     pub plane: u8,
     /// Counters of the sending end; null if it did not answer.

@@ -1,4 +1,4 @@
-//! How a process ended that is not a child of this one.
+//! Exit status of a process that is not a child of this one.
 //!
 //! The kernel (6.15 or newer) says it of a pidfd once the parent has waited for the process. Before that, the process is a zombie, and its line
 //! in `/proc` says it. On older kernels the answer is unknown if the parent was faster.
@@ -59,8 +59,8 @@ fn status_of_pidfd(process: &OwnedFd) -> Option<i32> {
     let mut info = PidfdInfo { mask: INFO_EXIT, ..PidfdInfo::default() };
     // SAFETY: needed because no safe function has this call. The number is that of `PIDFD_GET_INFO` for a structure of this size,
     // the kernel writes at most that many bytes, and every pattern of bytes is a `PidfdInfo`.
-    let asked = unsafe { ioctl(process.as_fd(), Updater::<GET_INFO, PidfdInfo>::new(&mut info)) };
-    (asked.is_ok() && info.mask & INFO_EXIT != 0).then_some(info.exit_code)
+    let result = unsafe { ioctl(process.as_fd(), Updater::<GET_INFO, PidfdInfo>::new(&mut info)) };
+    (result.is_ok() && info.mask & INFO_EXIT != 0).then_some(info.exit_code)
 }
 
 fn status_of_zombie(pid: u32) -> Option<i32> {

@@ -24,7 +24,7 @@ use crate::machine::interruption::Interruption;
 /// Time between two looks whether the program is stopped.
 const STATE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What ends a seat beside its control socket. By default nothing does.
+/// Reasons for the end of a seat beside its control socket. By default there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Holder {
     /// Interruption on which the seat leaves in order.

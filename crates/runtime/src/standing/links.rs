@@ -45,6 +45,7 @@ fn direction(
         name: name(plan, link, from),
         from: plan.members[from.index()].name.clone(),
         to: plan.members[to.index()].name.clone(),
+        link: edge,
         plane: link.edge.plane.0,
         sent: sender.map(|(at_ns, port)| counters(at_ns, port)),
         rate: None,

@@ -60,8 +60,7 @@ pub fn agent(program: &Program, is_detached: bool) -> Result<Exit, Failure> {
         let failed = |error| Failure::could_not_start("cannot watch the program", error);
         let interruption = Interruption::listen().map_err(failed)?;
         let watched = SeatProgram::watch(options.program, options.holds, interruption.clone());
-        let holder =
-            Holder { interruption: Some(interruption), program: Some(watched.map_err(failed)?) };
+        let holder = Holder { interruption: Some(interruption), program: Some(watched.map_err(failed)?) };
         Ok((start, channel, holder))
     });
     match taken {

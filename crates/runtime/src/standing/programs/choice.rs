@@ -39,7 +39,9 @@ pub fn chosen_seats(status: &RackStatus, entries: &[String]) -> Result<Vec<Strin
         }
         for name in &nodes[range] {
             if seats.iter().any(|seat| seat == name) {
-                return Err(Failure::bad_input(format!("seat {name} is named twice")));
+                return Err(
+                    Failure::bad_input(format!("seat {name} is named twice")).hint("name each seat once")
+                );
             }
             seats.push((*name).to_owned());
         }

@@ -70,7 +70,9 @@ pub fn take_for_this_process(
     while !is_up(&rack.status()?, seat)? {
         if begun.elapsed() > UP_TIMEOUT {
             let what = format!("the node of seat {seat} is not up after {} s", UP_TIMEOUT.as_secs());
-            return Err(Failure::new(Exit::Stalled, what).hint("`rackloom status` shows which links are down"));
+            return Err(
+                Failure::new(Exit::Stalled, what).hint("`rackloom status` shows which links are down")
+            );
         }
         std::thread::sleep(UP_INTERVAL);
     }
@@ -82,18 +84,31 @@ fn is_held(status: &RackStatus, seat: &str) -> bool {
     status.members.iter().any(|member| member.name == seat && member.state != "vacant")
 }
 
+/// Returns true if the node of the seat is up, and if its links to members that run carry data at both ends.
 fn is_up(status: &RackStatus, seat: &str) -> Result<bool, Failure> {
-    let member = status.members.iter().find(|member| member.name == seat);
-    let state = member.map_or("", |member| member.state.as_str());
-    match state {
-        "up" | "working" => Ok(true),
+    let member = |name: &str| status.members.iter().find(|member| member.name == name);
+    let own = member(seat);
+    match own.map_or("", |own| own.state.as_str()) {
+        "up" | "working" => {}
         "lost" => {
-            let note = member.and_then(|member| member.note.as_deref()).unwrap_or("its process ended");
-            Err(Failure::new(Exit::CouldNotStart, format!("the node of seat {seat} ended: {note}"))
-                .hint(format!("its log is {seat}.log in the rack's directory of logs")))
+            let note = own.and_then(|own| own.note.as_deref()).unwrap_or("its process ended");
+            return Err(Failure::new(Exit::CouldNotStart, format!("the node of seat {seat} ended: {note}"))
+                .hint(format!("its log is {seat}.log in the rack's directory of logs")));
         }
-        _ => Ok(false),
+        _ => return Ok(false),
     }
+    let links = status.links.iter().filter(|link| link.from == seat);
+    let is_down = |name: &str, link: u16| {
+        member(name).is_some_and(|end| match end.state.as_str() {
+            "vacant" | "lost" | "elsewhere" => false,
+            _ => end.links_up.is_none() || end.links_down.contains(&link),
+        })
+    };
+    // Without its other end, the own end of a link is down.
+    let runs = |name: &str| member(name).is_some_and(|end| end.links_up.is_some());
+    let mut missing = links
+        .filter(|link| is_down(&link.to, link.link) || (runs(&link.to) && is_down(&link.from, link.link)));
+    Ok(missing.next().is_none())
 }
 
 /// Starts the agent, and waits for its outcome.
@@ -109,8 +124,7 @@ fn start_agent(rack: &str, seat: &str, holds: bool, program: &Program) -> Result
     // The starter ends at once; the agent is no child of this process.
     let started = starter.wait().map_err(failed)?;
     let mut channel = Channel::new(ours).map_err(failed)?;
-    let options =
-        AgentOptions { seat: format!("{rack}/{seat}"), program: std::process::id(), holds };
+    let options = AgentOptions { seat: format!("{rack}/{seat}"), program: std::process::id(), holds };
     channel.send(&options).map_err(failed)?;
     match channel.wait_for_message::<AgentOutcome>() {
         Ok(Received::Message(AgentOutcome::Taken {})) => Ok(()),

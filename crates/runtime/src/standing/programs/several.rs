@@ -28,7 +28,7 @@ pub struct SeatEnd {
     pub seat: String,
     /// Exit code as a shell reports it: that of the program, or 128 and the number of the signal that ended it.
     pub code: u8,
-    /// How the program ended, as text.
+    /// End of the program, as text.
     pub how: String,
 }
 
@@ -54,7 +54,10 @@ pub fn run_on_seats(
             Ok(child) => running.push(Running { seat, child, end: None }),
             Err(error) => {
                 running.iter_mut().for_each(|one| one.signal(Signal::KILL));
-                return Err(Failure::could_not_start(format!("cannot start the process of seat {seat}"), error));
+                return Err(Failure::could_not_start(
+                    format!("cannot start the process of seat {seat}"),
+                    error,
+                ));
             }
         }
     }
