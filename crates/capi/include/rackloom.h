@@ -2565,7 +2565,8 @@ rackloom_error rackloom_group_of_rack(rackloom_node node,
  * Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
  * in the same order. The first collective waits until all have joined.
  *
- * Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm; NO_SUCH_NODE; those of `rackloom_region_allocate`.
+ * Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm;
+ * NO_SUCH_NODE; those of `rackloom_region_allocate`.
  * Threads: any.
  */
 rackloom_error rackloom_group_join(rackloom_node node,

@@ -50,7 +50,8 @@ pub unsafe extern "C" fn rackloom_group_of_rack(
 /// Joins a group of the `count` nodes in `members`, this node among them. All members join with equal options and an equal list, and call equal collectives
 /// in the same order. The first collective waits until all have joined.
 ///
-/// Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm; NO_SUCH_NODE; those of `rackloom_region_allocate`.
+/// Errors: INVALID if this node is not a member, a member is named twice, the staging is too large, or an adaptive group names an algorithm;
+/// NO_SUCH_NODE; those of `rackloom_region_allocate`.
 /// Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackloom_group_join(
