@@ -8,8 +8,8 @@ mod take_seats;
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{
@@ -17,8 +17,9 @@ use rackloom::fabric::{
 };
 use rackloom_gpu::device::{Address, StreamId};
 use serde_json::Value;
+use support::seats::{Rack, start};
 use support::wires::has_gpu;
-use support::{rackloom, scratch, topology, within};
+use support::{rackloom, scratch, within};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that is longer than any detection of a loss, and shorter than a hang.
@@ -29,66 +30,6 @@ const HOLD_SEAT: &str = "RACKLOOM_TEST_SIT";
 /// Variable that is set for the process that produces rounds.
 const PRODUCE: &str = "RACKLOOM_TEST_PRODUCE";
 
-/// A standing rack in a session of its own.
-struct Rack {
-    session: PathBuf,
-    name: &'static str,
-}
-
-impl Rack {
-    fn up(more: &[&str]) -> Self {
-        let session = scratch("session");
-        std::fs::create_dir(&session).expect("the folder can be written");
-        let rack = Self { session, name: "ring-4" };
-        let file = topology("ring-4.yaml");
-        rack.passes(&[&["up", file.to_str().expect("a plain path")], more].concat());
-        rack
-    }
-
-    /// Starts a rack of four nodes in a ring, from a file with `text`.
-    fn up_with(text: &str, more: &[&str]) -> Self {
-        let session = scratch("session");
-        std::fs::create_dir(&session).expect("the folder can be written");
-        let file = session.join("ring-4.yaml");
-        let text = format!("name: ring-4\nshape: {{ring: {{nodes: 4}}}}\n{text}");
-        std::fs::write(&file, text).expect("the folder can be written");
-        let rack = Self { session, name: "ring-4" };
-        rack.passes(&[&["up", file.to_str().expect("a plain path")], more].concat());
-        rack
-    }
-
-    fn passes(&self, arguments: &[&str]) -> String {
-        let ended = rackloom(arguments).in_run_directory(&self.session).finish();
-        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
-        ended.stdout
-    }
-
-    /// Returns the rack's own directory, by which the library finds it independently of this process's environment.
-    fn directory(&self) -> String {
-        let path = self.session.join("rackloom").join(self.name);
-        path.to_str().expect("a plain path").to_owned()
-    }
-
-    fn member(&self, name: &str) -> Value {
-        let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
-        let members = status["racks"][0]["members"].as_array().expect("members");
-        members.iter().find(|member| member["name"] == name).expect("there is such a member").clone()
-    }
-
-    fn wait_for(&self, name: &str, state: &str) -> Value {
-        within(TIMEOUT, &format!("{name} is {state}"), || {
-            Some(self.member(name)).filter(|member| member["state"] == state)
-        })
-    }
-}
-
-impl Drop for Rack {
-    fn drop(&mut self) {
-        let _ = rackloom(&["down"]).in_run_directory(&self.session).finish();
-        let _ = std::fs::remove_dir_all(&self.session);
-    }
-}
-
 /// Returns a process that takes a seat and waits.
 fn seat_holder(rack: &Rack, seat: &str) -> Child {
     start_holder(rack, seat, "")
@@ -97,16 +38,6 @@ fn seat_holder(rack: &Rack, seat: &str) -> Child {
 /// Returns a process that takes a seat, with a region on a device as well if one is named, and waits.
 fn start_holder(rack: &Rack, seat: &str, device: &str) -> Child {
     start(rack, HOLD_SEAT, "body_of_a_process_that_holds_a_seat", &format!("{seat}={device}"))
-}
-
-/// Starts a body in a process of its own, with the rack and `what` in a variable.
-fn start(rack: &Rack, variable: &str, body: &str, what: &str) -> Child {
-    Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", body, "--nocapture"])
-        .env(variable, format!("{}={what}", rack.directory()))
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("this test starts once more")
 }
 
 /// Returns the device that rack files name `fake:N` or `cuda:N`.
