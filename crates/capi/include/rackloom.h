@@ -825,7 +825,7 @@ typedef struct rackloom_counters {
      */
     uint64_t operations_ended;
     /**
-     * Operations on mapped memory of other nodes of this server, which need no frame.
+     * Operations on memory of other nodes of this server, mapped or copied, which need no frame.
      */
     uint64_t direct_operations;
     /**

@@ -38,7 +38,7 @@ pub struct CountersRecord {
     pub polls_by_background: u64,
     /// Operations of this node that have ended.
     pub operations_ended: u64,
-    /// Operations on mapped memory of other nodes of this server, which need no frame.
+    /// Operations on memory of other nodes of this server, mapped or copied, which need no frame.
     pub direct_operations: u64,
     /// Bytes that those operations moved.
     pub direct_bytes: u64,

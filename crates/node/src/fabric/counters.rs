@@ -20,10 +20,14 @@ pub struct NodeCounters {
     pub polls_by_background: u64,
     /// Operations of this node that have ended. Excludes operations that were refused at once and posted stores without a flush.
     pub operations_ended: u64,
-    /// Operations on mapped memory of other nodes of this server, which need no frame.
+    /// Operations on memory of other nodes of this server, mapped or copied, which need no frame.
     pub direct_operations: u64,
     /// Bytes that those operations moved.
     pub direct_bytes: u64,
+    /// Direct puts and gets that the system copied from or to memory that the program of another process owns.
+    pub copied_operations: u64,
+    /// Bytes that those operations moved.
+    pub copied_bytes: u64,
     /// Frames sent, of all kinds.
     pub frames_sent: u64,
     /// Bytes of the frames sent.
@@ -59,6 +63,8 @@ impl Core {
             operations_ended: self.table.ended_count,
             direct_operations: direct.operations,
             direct_bytes: direct.bytes,
+            copied_operations: direct.copies,
+            copied_bytes: direct.copied_bytes,
             ..NodeCounters::default()
         };
         let Some(member) = self.member.as_deref().map(crate::runtime::Runtime::member) else {

@@ -236,7 +236,8 @@ impl Node {
         announce(&self.engine, options, (bytes, Some(Shareable::File(file))), &[])
     }
 
-    /// Makes a region of `values`. [`Region::deregister`] returns them.
+    /// Makes a region of `values`. [`Region::deregister`] returns them. Nodes of the same server and tenant in other processes put and get without a frame,
+    /// if the system permits copies between processes. All other operations use frames.
     ///
     /// # Errors
     /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::OverQuota`] on the seat of a job, [`Error::Closed`].
@@ -244,12 +245,12 @@ impl Node {
         self.announce(options, Bytes::own(values))
     }
 
-    /// Makes a region of memory that the caller owns.
+    /// Makes a region of memory that the caller owns, at any address. Peers reach it like one of [`Node::register`].
     ///
     /// # Safety
     /// The `length` bytes at `base` are valid for reads and writes, and no Rust reference to them exists (except to atomics), until
     /// [`Region::deregister`] has returned `Ok`, or until [`Node::leave`] has returned and no handle is used any more. Dropping the
-    /// handles is not enough: an operation in flight may still use the bytes.
+    /// handles is not enough: an operation in flight, or a copy by another process, may still use the bytes.
     ///
     /// # Errors
     /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::Closed`].
@@ -613,7 +614,7 @@ pub(super) fn announce(
     member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
     rights.iter().for_each(|(peer, access)| member.member_mut().set_access(region, *peer, Some(*access)));
     member.memory_mut().add(region, Arc::clone(&bytes));
-    if let (Some(local), Some(shareable)) = (&core.local, shareable) {
+    if let (Some(local), Some(shareable)) = (&core.local, shareable.or_else(|| bytes.in_program())) {
         let (shared, owner) = shareable.kept_by(&bytes);
         local.export(config, shared, ExportTerms { owner, rights: rights.to_vec() });
     }

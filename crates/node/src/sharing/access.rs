@@ -32,6 +32,15 @@ pub enum AccessError {
     /// The importer's device has failed. A part of the access may have been done.
     #[error("the device has failed; hint: the log of the device says at which call")]
     DeviceFailed,
+    /// The memory of the owner's program has no such addresses any more: the program has freed them. A part of the access may have been done.
+    #[error("the memory is not mapped at its owner")]
+    BadMemory,
+    /// The system does not permit the copy between the two processes. Nothing was done, or it may be repeated.
+    #[error("the system does not permit the copy")]
+    NotPermitted,
+    /// The memory belongs to the owner's program, and is only reached by copies. Nothing was done.
+    #[error("only copies reach the memory of a program")]
+    OnlyCopies,
 }
 
 impl AccessError {
@@ -44,7 +53,12 @@ impl AccessError {
             Self::PermissionDenied => OperationError::PermissionDenied,
             Self::Revoked => OperationError::Revoked,
             Self::OwnerGone => OperationError::Unreachable,
-            Self::LocalRange | Self::Withheld | Self::DeviceFailed => OperationError::MemoryFailed,
+            Self::LocalRange
+            | Self::Withheld
+            | Self::DeviceFailed
+            | Self::BadMemory
+            | Self::NotPermitted
+            | Self::OnlyCopies => OperationError::MemoryFailed,
         }
     }
 }

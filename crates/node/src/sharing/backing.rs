@@ -1,18 +1,19 @@
-//! The bytes of an imported region: mapped pages, or opened memory of a device.
+//! The bytes of an imported region: mapped pages, opened memory of a device, or memory of another program.
 //!
-//! Both have the same operations, on a range that was checked before. This processor accesses pages. The importer's own device moves memory of a
+//! All have the same operations, on a range that was checked before, but memory of a program has no atomics: the system copies there. This processor accesses pages. The importer's own device moves memory of a
 //! device, after all earlier requests to it; the bytes are visible there when the operation returns. A copy between pages and a device goes
 //! through a buffer, piece by piece.
 //!
 //! Permissions and the state of the owner are not checked here.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rackloom_protocol::{Atomic, MemoryFault, SignalKind};
 
 use super::access::AccessError;
 use super::message::OnDevice;
+use super::program_memory::{ProgramMemory, ProgramSpan};
 use crate::mapping::Mapping;
 use crate::memory::{Local, SharedDevice, locked};
 use crate::window::Window;
@@ -25,6 +26,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) enum Backing {
     Pages(Mapping),
     Device(Opened),
+    Program(ProgramMemory),
 }
 
 /// Memory on a device of another process.
@@ -66,21 +68,27 @@ impl Backing {
         match self {
             Self::Pages(pages) => pages.length(),
             Self::Device(opened) => opened.length,
+            Self::Program(memory) => memory.length(),
         }
+    }
+
+    /// Returns `true` for memory of a program, which only copies reach.
+    pub(super) const fn is_in_program(&self) -> bool {
+        matches!(self, Self::Program(_))
     }
 
     /// Returns the device and the address of opened memory.
     #[cfg(feature = "gpu")]
     pub(super) const fn on_device(&self) -> Option<(&SharedDevice, u64)> {
         match self {
-            Self::Pages(_) => None,
+            Self::Pages(_) | Self::Program(_) => None,
             Self::Device(opened) => Some((&opened.device, opened.address)),
         }
     }
 
-    /// Returns a range, which the caller has checked to lie within the region.
+    /// Returns a range, which the caller has checked to lie within the region. `connection` is that of the import.
     #[inline(always)]
-    pub(super) fn span(&self, offset: u64, length: u64) -> Span<'_> {
+    pub(super) fn span<'a>(&'a self, offset: u64, length: u64, connection: &'a OwnedFd) -> Span<'a> {
         match self {
             Self::Pages(pages) => {
                 let base = pages.base().wrapping_add(offset as usize);
@@ -89,6 +97,7 @@ impl Backing {
                 Span::Pages(unsafe { Window::over(base, length as usize) })
             }
             Self::Device(opened) => Span::Device(&opened.device, opened.address + offset),
+            Self::Program(memory) => Span::Program(memory.span(offset, connection.as_fd())),
         }
     }
 }
@@ -98,6 +107,7 @@ impl Backing {
 pub(super) enum Span<'a> {
     Pages(Window<'a>),
     Device(&'a SharedDevice, u64),
+    Program(ProgramSpan<'a>),
 }
 
 impl Span<'_> {
@@ -106,6 +116,8 @@ impl Span<'_> {
         match self {
             Self::Pages(window) => window.read(0, out).map_err(misaligned),
             Self::Device(device, address) => locked(device).read_there(address, out).map_err(failed),
+            // SAFETY: needed because the system writes the bytes. Sound because they are borrowed exclusively.
+            Self::Program(span) => unsafe { span.read(out.as_mut_ptr(), out.len()) },
         }
     }
 
@@ -114,6 +126,8 @@ impl Span<'_> {
         match self {
             Self::Pages(window) => window.write(0, bytes).map_err(misaligned),
             Self::Device(device, address) => locked(device).write_there(address, bytes).map_err(failed),
+            // SAFETY: needed because the system reads the bytes. Sound because they are borrowed.
+            Self::Program(span) => unsafe { span.write(bytes.as_ptr(), bytes.len()) },
         }
     }
 
@@ -123,6 +137,7 @@ impl Span<'_> {
             Self::Pages(window) => window.atomic(0, atomic).map_err(misaligned),
             Self::Device(..) if !offset.is_multiple_of(atomic.width.bytes()) => Err(AccessError::Misaligned),
             Self::Device(device, address) => locked(device).change_there(address, atomic).map_err(failed),
+            Self::Program(_) => Err(AccessError::OnlyCopies),
         }
     }
 
@@ -147,6 +162,11 @@ impl Span<'_> {
             {
                 locked(device).copy_there(address, region, offset, length).map_err(failed)
             }
+            (Self::Program(span), Local::Pages(own, offset)) => {
+                let source = own.range(offset, length).map_err(outside)?;
+                // SAFETY: needed because the system reads the bytes. Sound because the window has checked that it contains them.
+                unsafe { span.write(source, length) }
+            }
             _ => in_pieces(length, |done, piece| {
                 local.read(done, piece)?;
                 self.after(done).write(piece)
@@ -166,6 +186,12 @@ impl Span<'_> {
             {
                 locked(device).copy_here(region, offset, address, length).map_err(failed)
             }
+            (Self::Program(span), Local::Pages(own, offset)) => {
+                let target = own.range(offset, length).map_err(outside)?;
+                // SAFETY: needed because the system writes the bytes. Sound because the window has checked that it contains them, and to bytes of a
+                // window no Rust reference exists, except to atomics.
+                unsafe { span.read(target, length) }
+            }
             _ => in_pieces(length, |done, piece| {
                 self.after(done).read(piece)?;
                 local.write(done, piece)
@@ -178,6 +204,7 @@ impl Span<'_> {
         match self {
             Self::Pages(window) => Self::Pages(window.after(done)),
             Self::Device(device, address) => Self::Device(device, address + done as u64),
+            Self::Program(span) => Self::Program(span.after(done)),
         }
     }
 }
@@ -217,6 +244,10 @@ fn in_pieces(
 /// Converts a fault of a window. The window has the length of the access, so the only possible fault is a misaligned atomic.
 fn misaligned(_fault: MemoryFault) -> AccessError {
     AccessError::Misaligned
+}
+
+fn outside(_fault: MemoryFault) -> AccessError {
+    AccessError::LocalRange
 }
 
 fn failed(_fault: MemoryFault) -> AccessError {

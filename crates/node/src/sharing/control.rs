@@ -65,8 +65,16 @@ impl Slot {
 impl Control {
     /// Creates control pages and their file.
     pub(super) fn create(generation: u64) -> io::Result<(Self, OwnedFd)> {
+        Self::create_with(generation, if barrier::can_be_sent() { Barrier::Sent } else { Barrier::Own })
+    }
+
+    /// Creates control pages whose importers run their own barriers, for accesses that cost much more than one. A raise is then always reliable.
+    pub(super) fn create_without_barriers(generation: u64) -> io::Result<(Self, OwnedFd)> {
+        Self::create_with(generation, Barrier::Own)
+    }
+
+    fn create_with(generation: u64, barrier: Barrier) -> io::Result<(Self, OwnedFd)> {
         let file = sealed_memfd("rackloom-control", CONTROL_BYTES as u64)?;
-        let barrier = if barrier::can_be_sent() { Barrier::Sent } else { Barrier::Own };
         let control = Self { pages: Mapping::new(file.as_fd(), CONTROL_BYTES)?, barrier };
         control.word(HAS_BARRIERS).store(u64::from(barrier == Barrier::Sent), Ordering::SeqCst);
         control.word(0).store(generation, Ordering::SeqCst);

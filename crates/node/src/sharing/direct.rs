@@ -33,6 +33,9 @@ use crate::memory::LocalMemory;
 /// Interval between checks of the owners' connections, each of which costs a system call.
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
 
+/// Length of transfers that the system does not copy between processes: a word is not to be torn.
+const COPY_BYTES_ABOVE: u64 = 8;
+
 /// Interval between reads of words on a device.
 const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 
@@ -228,6 +231,11 @@ impl Direct {
         self.regions.iter().any(ImportedRegion::is_awaited_by_owner)
     }
 
+    /// Returns `true` if the memory of an imported region belongs to its owner's program, so that only copies reach it.
+    pub(crate) fn is_in_program(&self, node: NodeId, region: RegionId) -> bool {
+        self.find(node, region).is_some_and(ImportedRegion::is_in_program)
+    }
+
     /// Executes a command on an imported region. Returns `None` if it is not one, or the key is another one. A failed access has done nothing, or its
     /// region is revoked.
     ///
@@ -262,6 +270,9 @@ impl Direct {
             // The wire reports the owner's error.
             return Ok(None);
         }
+        if region.is_in_program() && !is_copy(command) {
+            return Ok(None);
+        }
         let result = match *command {
             Command::Store { data, .. } => region.store(target.offset, data).map(|()| 0),
             Command::Atomic { ref atomic, .. } => region.atomic(target.offset, atomic),
@@ -293,7 +304,8 @@ impl Direct {
     ) -> Option<Option<(&ImportedRegion, Signal)>> {
         let Some(signal) = signal else { return Some(None) };
         let region = self.find(target.node, signal.region)?;
-        (signal.key == region.key()).then_some(Some((region, signal)))
+        let is_word = signal.key == region.key() && !region.is_in_program();
+        is_word.then_some(Some((region, signal)))
     }
 
     fn begin_wait(
@@ -357,6 +369,15 @@ impl Direct {
 
     fn index(&self, node: NodeId, region: RegionId) -> Result<usize, usize> {
         self.regions.binary_search_by_key(&(node, region), |imported| (imported.owner(), imported.region()))
+    }
+}
+
+/// Returns `true` for a command that a copy between two processes can perform. Words of 4 and 8 bytes are accessed atomically, which a copy is not.
+fn is_copy(command: &Command<'_>) -> bool {
+    match command {
+        Command::Put { source, signal: None, .. } => source.length > COPY_BYTES_ABOVE,
+        Command::Get { into, .. } => into.length > COPY_BYTES_ABOVE,
+        _ => false,
     }
 }
 

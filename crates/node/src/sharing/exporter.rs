@@ -20,7 +20,8 @@ use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::control::{Control, OWNER_LEFT, SLOTS_MAX, Slot, WITHHELD};
-use super::message::{Grant, ImportRequest, OnDevice, REQUEST_BYTES, Refusal, emit_answer};
+use super::message::{Grant, ImportRequest, Location, OnDevice, REQUEST_BYTES, Refusal, emit_answer};
+use super::program_memory::{InProgram, SECRET_BYTES};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
 use crate::memory::{HostMemory, Offer};
@@ -113,6 +114,10 @@ pub struct Exporter {
     seats: Seats,
     doorbell: Option<Doorbell>,
     pub(super) exports: Vec<Export>,
+    /// Memory of the program that was never requested. It has no control pages yet, because a program may register thousands of regions.
+    unrequested: Vec<Unrequested>,
+    /// Bytes by which importers recognise the memory of this process. At a fixed address.
+    secret: Box<[u8; SECRET_BYTES]>,
     /// Ended exports whose memory waits for importers.
     kept: Vec<Kept>,
     pub(super) connections: Vec<Connection>,
@@ -142,6 +147,18 @@ pub(crate) enum SharedBytes {
     File(OwnedFd),
     /// A handle for the importer's device.
     OnDevice(Offer),
+    /// Memory of this process at an address, which nothing else keeps. Other processes copy; importers in this process are refused. The
+    /// terms must have an owner, which is dropped when no copy is in progress.
+    InProgram(u64),
+}
+
+/// Region in the memory of the program that was never requested.
+#[derive(Debug)]
+struct Unrequested {
+    config: RegionConfig,
+    address: u64,
+    terms: ExportTerms,
+    is_awaited: bool,
 }
 
 /// Terms of an export besides those of the region.
@@ -154,12 +171,22 @@ pub(crate) struct ExportTerms {
     pub(crate) rights: Vec<(NodeId, Access)>,
 }
 
+impl ExportTerms {
+    fn set_rights(&mut self, node: NodeId, access: Option<Access>) {
+        self.rights.retain(|(known, _)| *known != node);
+        self.rights.extend(access.map(|access| (node, access)));
+    }
+}
+
 /// Value that frees the memory of a region when it is dropped.
 pub(crate) type MemoryOwner = Arc<dyn Any + Send + Sync>;
 
 /// Ended export of memory that importers have not closed yet.
 #[derive(Debug)]
 struct Kept {
+    region: RegionId,
+    /// Other processes copy, so the memory is not needed any more once no copy is in progress.
+    is_in_program: bool,
     /// Generation at the end of the export, which no other export has.
     generation: u64,
     control: Control,
@@ -214,6 +241,8 @@ impl Exporter {
         seats: Seats,
         doorbell: Option<&Doorbell>,
     ) -> io::Result<Self> {
+        let mut secret = [0; SECRET_BYTES];
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
         let path = socket::address(directory, node);
         let listener = socket::listen_at(&path)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -226,6 +255,8 @@ impl Exporter {
             seats,
             doorbell: doorbell.cloned(),
             exports: Vec::new(),
+            unrequested: Vec::new(),
+            secret: Box::new(secret),
             kept: Vec::new(),
             connections: Vec::new(),
             connection_next: LISTENER + 1,
@@ -286,12 +317,44 @@ impl Exporter {
         terms: ExportTerms,
     ) -> Result<(), ExportError> {
         let region = config.region;
-        if self.exported(region).is_some() {
+        if self.exported(region).is_some() || self.unrequested(region).is_some() {
             return Err(ExportError::AlreadyExported(region));
         }
-        let generation = self.next_generation();
+        if let SharedBytes::InProgram(address) = bytes {
+            debug_assert!(terms.owner.is_some(), "the memory would not be kept for copies in progress");
+            self.unrequested.push(Unrequested { config, address, terms, is_awaited: true });
+            return Ok(());
+        }
+        let control = Control::create(self.generation_next);
+        self.add_export(config, bytes, terms, control)
+    }
+
+    /// Makes an export of memory of the program, for its first importer.
+    fn export_requested(&mut self, region: RegionId) -> Result<(), ExportError> {
+        let Some(index) = self.unrequested(region) else { return Ok(()) };
+        let control = Control::create_without_barriers(self.generation_next);
+        let control = control.map_err(|cause| ExportError::System { region, cause })?;
+        let Unrequested { config, address, terms, is_awaited } = self.unrequested.swap_remove(index);
+        self.add_export(config, SharedBytes::InProgram(address), terms, Ok(control))?;
+        self.set_awaited(region, is_awaited);
+        Ok(())
+    }
+
+    fn unrequested(&self, region: RegionId) -> Option<usize> {
+        self.unrequested.iter().position(|one| one.config.region == region)
+    }
+
+    /// Adds an export whose control pages have the next generation.
+    fn add_export(
+        &mut self,
+        config: RegionConfig,
+        bytes: SharedBytes,
+        terms: ExportTerms,
+        control: io::Result<(Control, OwnedFd)>,
+    ) -> Result<(), ExportError> {
         let (control, control_file) =
-            Control::create(generation).map_err(|cause| ExportError::System { region, cause })?;
+            control.map_err(|cause| ExportError::System { region: config.region, cause })?;
+        let generation = self.next_generation();
         self.exports.push(Export {
             config,
             control,
@@ -326,6 +389,10 @@ impl Exporter {
     /// theirs fails with [`super::AccessError::Revoked`]. Memory with an owner stays allocated until the last importer has closed it: if there is one,
     /// returns the generation by which [`Exporter::quiet_among`] knows the export. Does nothing if the region is not exported.
     pub(crate) fn retire(&mut self, region: RegionId) -> Option<u64> {
+        if let Some(index) = self.unrequested(region) {
+            self.unrequested.swap_remove(index);
+            return None;
+        }
         self.raise(region).ok()?;
         let index = self.exports.iter().position(|export| export.config.region == region)?;
         self.close(index)
@@ -338,11 +405,14 @@ impl Exporter {
         if self.listener.take().is_some() {
             let _ = rustix::fs::unlink(&self.path);
         }
+        self.unrequested.clear();
         while !self.exports.is_empty() {
+            let generation = self.next_generation();
+            let export = &mut self.exports[0];
             // Importers in an access may go on: their pages, and memory with an owner, stay until they have left.
-            self.exports[0].control.raise_without_barrier(OWNER_LEFT);
-            self.exports[0].generation = self.next_generation();
-            self.exports[0].is_unconfirmed = true;
+            export.control.raise_without_barrier(OWNER_LEFT);
+            export.generation = generation;
+            export.is_unconfirmed = export.control.has_barriers();
             self.close(0);
         }
         self.connections.retain(|connection| matches!(connection.state, State::Leaving { .. }));
@@ -356,17 +426,35 @@ impl Exporter {
 
     /// Returns the number of those ended exports whose importers still have the memory open, and are in no access. No further access begins.
     pub(crate) fn quiet_among(&self, generations: &[u64]) -> usize {
-        let is_quiet = |kept: &&Kept| {
-            let in_progress = |connection: &Connection| match connection.state {
-                State::Leaving { generation, slot } if generation == kept.generation => {
-                    kept.control.in_progress(Slot::new(slot))
-                }
-                _ => 0,
-            };
-            !kept.is_unconfirmed && self.connections.iter().all(|connection| in_progress(connection) == 0)
-        };
         let named = self.kept.iter().filter(|kept| generations.contains(&kept.generation));
-        named.filter(is_quiet).count()
+        named.filter(|kept| self.is_quiet(kept)).count()
+    }
+
+    /// Returns `true` if no importer of an ended export is in an access.
+    fn is_quiet(&self, kept: &Kept) -> bool {
+        let in_progress = |connection: &Connection| match connection.state {
+            State::Leaving { generation, slot } if generation == kept.generation => {
+                kept.control.in_progress(Slot::new(slot))
+            }
+            _ => 0,
+        };
+        !kept.is_unconfirmed && self.connections.iter().all(|connection| in_progress(connection) == 0)
+    }
+
+    /// Returns the regions of the program from or to which an importer still copies, after the end of their export. Drops the owners of all others, and
+    /// the connections of importers that have ended.
+    pub(crate) fn regions_in_copies(&mut self) -> Vec<RegionId> {
+        if !self.kept.iter().any(|kept| kept.is_in_program) {
+            return Vec::new();
+        }
+        self.drop_departed();
+        let quiet = self.kept.iter().filter(|kept| kept.is_in_program && self.is_quiet(kept));
+        let quiet: Vec<u64> = quiet.map(|kept| kept.generation).collect();
+        let is_quiet =
+            |state| matches!(state, State::Leaving { generation, .. } if quiet.contains(&generation));
+        self.connections.retain(|connection| !is_quiet(connection.state));
+        self.kept.retain(|kept| !quiet.contains(&kept.generation));
+        self.kept.iter().filter(|kept| kept.is_in_program).map(|kept| kept.region).collect()
     }
 
     /// Returns `true` if importers of an ended export still have the memory open.
@@ -377,8 +465,9 @@ impl Exporter {
     /// Removes an export whose generation was raised. Its importers are disconnected, or awaited if the memory has an owner: then returns the
     /// generation.
     fn close(&mut self, index: usize) -> Option<u64> {
-        let Export { config, terms, control, generation, is_unconfirmed, .. } =
+        let Export { config, bytes, terms, control, generation, is_unconfirmed, .. } =
             self.exports.swap_remove(index);
+        let is_in_program = matches!(bytes, SharedBytes::InProgram(_));
         let is_importing =
             |state| matches!(state, State::Importing { region, .. } if region == config.region);
         let Some(owner) = terms.owner else {
@@ -397,7 +486,12 @@ impl Exporter {
         if importers == 0 {
             return None;
         }
-        self.kept.push(Kept { generation, control, is_unconfirmed, owner });
+        let region = config.region;
+        self.kept.push(Kept { region, is_in_program, generation, control, is_unconfirmed, owner });
+        if is_in_program {
+            self.regions_in_copies();
+            return None;
+        }
         Some(generation)
     }
 
@@ -413,18 +507,24 @@ impl Exporter {
     /// Sets the access rights of one node to a region, in place of those of the region; `None` removes them. All imports of the region end: their next
     /// access fails with [`super::AccessError::Revoked`], and they may be requested again.
     pub(crate) fn set_access(&mut self, region: RegionId, node: NodeId, access: Option<Access>) {
+        if let Some(index) = self.unrequested(region) {
+            self.unrequested[index].terms.set_rights(node, access);
+            return;
+        }
         let generation = self.next_generation();
         let is_open = |export: &&mut Export| export.config.region == region && !export.is_revoked;
         let Some(export) = self.exports.iter_mut().find(is_open) else { return };
-        export.terms.rights.retain(|(known, _)| *known != node);
-        export.terms.rights.extend(access.map(|access| (node, access)));
+        export.terms.set_rights(node, access);
         export.generation = generation;
         let mark = if self.is_withheld { WITHHELD } else { 0 };
         export.is_unconfirmed = !export.control.raise(generation | mark);
     }
 
     /// Sets whether changes of a region must wake the owner. They do unless an owner that knows its waits says otherwise.
-    pub(crate) fn set_awaited(&self, region: RegionId, is_awaited: bool) {
+    pub(crate) fn set_awaited(&mut self, region: RegionId, is_awaited: bool) {
+        if let Some(index) = self.unrequested(region) {
+            self.unrequested[index].is_awaited = is_awaited;
+        }
         if let Some(export) = self.exported(region) {
             export.control.set_awaited(is_awaited);
         }
@@ -432,7 +532,8 @@ impl Exporter {
 
     /// Returns the numbers of all exported regions.
     pub(crate) fn regions(&self) -> Vec<RegionId> {
-        self.exports.iter().map(|export| export.config.region).collect()
+        let unrequested = self.unrequested.iter().map(|one| one.config.region);
+        self.exports.iter().map(|export| export.config.region).chain(unrequested).collect()
     }
 
     /// Returns the number of imports of a region.
@@ -558,8 +659,16 @@ impl Exporter {
         let connection = &self.connections[index];
         let mut bytes = [0; REQUEST_BYTES + 1];
         let Ok((length, _)) = socket::receive(connection.socket.as_fd(), &mut bytes) else { return };
+        let peer = connection.peer;
         let request = ImportRequest::parse(&bytes[..length]);
-        let granted = self.grant(connection.peer, request).and_then(|Granted { request, export, grant }| {
+        // Nodes of one process exchange frames about its memory. A withheld region is not exported at all.
+        if let (Some(request), true, false) = (request, self.may_copy(peer, request), self.is_withheld)
+            && let Err(error) = self.export_requested(request.region)
+        {
+            tracing::debug!("{error}; peers use frames");
+        }
+        let connection = &self.connections[index];
+        let granted = self.grant(peer, request).and_then(|Granted { request, export, grant }| {
             send_grant(connection.socket.as_fd(), export, grant, self.doorbell.as_ref())?;
             Ok((request, grant.slot))
         });
@@ -576,6 +685,11 @@ impl Exporter {
                 events(ExportEvent::Refused { process: connection.peer.process, region, reason });
             }
         }
+    }
+
+    /// Returns `true` if the requester is another process that may know about regions of this node.
+    fn may_copy(&self, peer: socket::Credentials, request: Option<ImportRequest>) -> bool {
+        peer.process != std::process::id() && self.identify(peer, request).is_ok()
     }
 
     fn grant(
@@ -603,14 +717,25 @@ impl Exporter {
         if access == Access::NONE {
             return Err(Refusal::NoAccess);
         }
-        let on_device = match &export.bytes {
-            SharedBytes::File(_) => None,
-            SharedBytes::OnDevice(offer) => {
-                Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
+        let location = match &export.bytes {
+            SharedBytes::File(_) => Location::File,
+            SharedBytes::OnDevice(offer) => Location::OnDevice(OnDevice {
+                kind: offer.kind,
+                handle: offer.handle,
+                has_file: offer.file.is_some(),
+            }),
+            SharedBytes::InProgram(_) if peer.process == std::process::id() => {
+                return Err(Refusal::NoSuchRegion);
             }
+            SharedBytes::InProgram(address) => Location::InProgram(InProgram {
+                address: *address,
+                secret_address: self.secret.as_ptr().addr() as u64,
+                secret: *self.secret,
+            }),
         };
-        let is_awaited = export.terms.owner.is_some();
-        let grant = Grant { length, generation: export.generation, slot, access, is_awaited, on_device };
+        // Copies are announced, and an import without one needs no memory of the owner.
+        let is_awaited = export.terms.owner.is_some() && !matches!(location, Location::InProgram(_));
+        let grant = Grant { length, generation: export.generation, slot, access, is_awaited, location };
         Ok(Granted { request, export, grant })
     }
 
@@ -650,6 +775,7 @@ fn send_grant(
     let file = match &export.bytes {
         SharedBytes::File(file) => Some(file),
         SharedBytes::OnDevice(offer) => offer.file.as_ref(),
+        SharedBytes::InProgram(_) => None,
     };
     let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
     descriptors.push(export.control_file.as_fd());
@@ -667,3 +793,7 @@ impl Drop for Exporter {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "exporter_tests.rs"]
+mod tests;

@@ -324,7 +324,7 @@ impl ImportedRegion {
     fn span(&self, need: Need, offset: u64, length: u64) -> Result<Span<'_>, AccessError> {
         self.allows(need, offset, length)?;
         // `self.length` is no longer than the bytes are.
-        Ok(self.bytes.span(offset, length))
+        Ok(self.bytes.span(offset, length, &self.connection))
     }
 
     /// Checks bounds, alignment and permission of an access.
@@ -363,6 +363,11 @@ impl ImportedRegion {
     /// Returns `true` if the owner has ended the export, so that no access can succeed any more. Makes no system call.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.is_granted(), Err(AccessError::Revoked | AccessError::OwnerGone))
+    }
+
+    /// Returns `true` if the memory belongs to the owner's program, and only copies reach it.
+    pub(crate) const fn is_in_program(&self) -> bool {
+        self.bytes.is_in_program()
     }
 
     /// Returns `true` if the owner keeps the memory until this import is dropped.

@@ -15,7 +15,8 @@ use rustix::event::PollFlags;
 use super::backing::{Backing, Opened};
 use super::control::Control;
 use super::imported::{ImportedRegion, Parts};
-use super::message::{ANSWER_BYTES, Grant, ImportRequest, Refusal, parse_answer};
+use super::message::{ANSWER_BYTES, Grant, ImportRequest, Location, Refusal, parse_answer};
+use super::program_memory::{ProgramMemory, Unreached};
 use super::seats::Seats;
 use super::socket;
 use crate::mapping::{Mapping, sealed_length};
@@ -70,6 +71,16 @@ pub enum ImportError {
         /// Owner of the region.
         owner: NodeId,
         /// Cause.
+        cause: io::Error,
+    },
+    /// The memory belongs to the owner's program, and the system refuses copies between the two processes.
+    #[error(
+        "the system permits no copies to the memory of {owner}'s program: {cause}; hint: see ptrace_scope and PR_SET_DUMPABLE"
+    )]
+    CopiesDenied {
+        /// Owner of the region.
+        owner: NodeId,
+        /// Error of the system call.
         cause: io::Error,
     },
 }
@@ -211,7 +222,7 @@ impl PendingImport {
                 region: self.request.region,
                 reason,
             })),
-            Some(Ok(grant)) => self.open(connection, grant, descriptors).map_err(unusable),
+            Some(Ok(grant)) => self.open(connection, grant, descriptors).map_err(Step::Failed),
         }
     }
 
@@ -232,27 +243,38 @@ impl PendingImport {
         connection: OwnedFd,
         grant: Grant,
         descriptors: Vec<OwnedFd>,
-    ) -> io::Result<ImportedRegion> {
+    ) -> Result<ImportedRegion, ImportError> {
+        let owner = self.owner;
+        let unusable = |cause| ImportError::Unusable { owner, cause };
         let mut descriptors = descriptors.into_iter();
-        let missing = || io::Error::other("descriptors are missing");
-        let control = descriptors.next().ok_or_else(missing)?;
-        let has_file = grant.on_device.is_none_or(|offer| offer.has_file);
-        let file = if has_file { Some(descriptors.next().ok_or_else(missing)?) } else { None };
-        let doorbell = descriptors.next().map(Doorbell::open).transpose()?;
-        let bytes = match (&grant.on_device, file) {
-            (Some(offer), file) => {
-                let file = file.as_ref().map(AsFd::as_fd);
-                Backing::Device(Opened::new(self.device.as_ref(), offer, file, grant.length)?)
+        let mut next = || descriptors.next().ok_or_else(|| io::Error::other("descriptors are missing"));
+        let control = next().map_err(unusable)?;
+        let bytes = match &grant.location {
+            Location::File => {
+                next().and_then(|file| map(&file, &grant)).map(Backing::Pages).map_err(unusable)?
             }
-            (None, file) => Backing::Pages(map(&file.ok_or_else(missing)?, &grant)?),
+            Location::OnDevice(offer) => {
+                let file = if offer.has_file { Some(next().map_err(unusable)?) } else { None };
+                let file = file.as_ref().map(AsFd::as_fd);
+                let opened = Opened::new(self.device.as_ref(), offer, file, grant.length);
+                Backing::Device(opened.map_err(unusable)?)
+            }
+            Location::InProgram(place) => {
+                let opened = ProgramMemory::open(self.process.unwrap_or_default(), place, grant.length);
+                Backing::Program(opened.map_err(|unreached| match unreached {
+                    Unreached::Denied(cause) => ImportError::CopiesDenied { owner, cause },
+                    Unreached::Gone => ImportError::OwnerGone(owner),
+                })?)
+            }
         };
+        let doorbell = next().ok().map(Doorbell::open).transpose().map_err(unusable)?;
         Ok(ImportedRegion::new(Parts {
             bytes,
-            control: Control::open(control.as_fd())?,
+            control: Control::open(control.as_fd()).map_err(unusable)?,
             connection,
             doorbell,
             grant,
-            owner: self.owner,
+            owner,
             region: self.request.region,
             key: self.request.key,
         }))

@@ -5,10 +5,11 @@
 
 use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
+use super::program_memory::{InProgram, SECRET_BYTES};
 use crate::memory::{DeviceKind, HANDLE_BYTES};
 
 const MAGIC: [u8; 4] = *b"RLMI";
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
@@ -117,6 +118,19 @@ impl ImportRequest {
 /// Kinds of devices, in the order of their numbers from 1; 0 is none.
 const KINDS: [DeviceKind; 2] = [DeviceKind::Cuda, DeviceKind::Fake];
 
+/// Number of memory of a program, in the field of the kind of device.
+const PROGRAM: u8 = u8::MAX;
+
+/// Object by which an importer uses the bytes of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    /// A file, whose descriptor comes with the answer.
+    File,
+    OnDevice(OnDevice),
+    /// Memory of the owner's program, which is reached by copies.
+    InProgram(InProgram),
+}
+
 /// Handle that opens a region on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnDevice {
@@ -135,8 +149,7 @@ pub(super) struct Grant {
     pub(super) access: Access,
     /// The owner keeps the memory until the importer has closed it, so an importer closes it soon after the end of the export.
     pub(super) is_awaited: bool,
-    /// Handle of the bytes, if they are on a device and not in a file.
-    pub(super) on_device: Option<OnDevice>,
+    pub(super) location: Location,
 }
 
 pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] {
@@ -153,10 +166,20 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
             bytes[15] = u8::from(grant.is_awaited);
             bytes[16..24].copy_from_slice(&grant.length.to_le_bytes());
             bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
-            if let Some(OnDevice { kind, handle, has_file }) = grant.on_device {
-                bytes[14] = u8::from(has_file);
-                bytes[13] = KINDS.iter().position(|known| *known == kind).map_or(0, |index| index as u8 + 1);
-                bytes[32..].copy_from_slice(&handle);
+            match grant.location {
+                Location::File => {}
+                Location::OnDevice(OnDevice { kind, handle, has_file }) => {
+                    bytes[14] = u8::from(has_file);
+                    bytes[13] =
+                        KINDS.iter().position(|known| *known == kind).map_or(0, |index| index as u8 + 1);
+                    bytes[32..].copy_from_slice(&handle);
+                }
+                Location::InProgram(InProgram { address, secret_address, secret }) => {
+                    bytes[13] = PROGRAM;
+                    bytes[32..40].copy_from_slice(&address.to_le_bytes());
+                    bytes[40..48].copy_from_slice(&secret_address.to_le_bytes());
+                    bytes[48..48 + SECRET_BYTES].copy_from_slice(&secret);
+                }
             }
         }
     }
@@ -175,10 +198,15 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
     }
     let bits = bytes[12];
     let access = Access { read: bits & READ != 0, write: bits & WRITE != 0, atomic: bits & ATOMIC != 0 };
-    let on_device = match usize::from(bytes[13]) {
-        0 => None,
-        number => Some(OnDevice {
-            kind: *KINDS.get(number - 1)?,
+    let location = match bytes[13] {
+        0 => Location::File,
+        PROGRAM => Location::InProgram(InProgram {
+            address: u64::from_le_bytes(field(bytes, 32)?),
+            secret_address: u64::from_le_bytes(field(bytes, 40)?),
+            secret: field(bytes, 48)?,
+        }),
+        number => Location::OnDevice(OnDevice {
+            kind: *KINDS.get(usize::from(number) - 1)?,
             handle: field(bytes, 32)?,
             has_file: bytes[14] != 0,
         }),
@@ -189,7 +217,7 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
         slot: u32::from_le_bytes(field(bytes, 8)?),
         access,
         is_awaited: bytes[15] != 0,
-        on_device,
+        location,
     }))
 }
 
@@ -211,14 +239,19 @@ mod tests {
         #[test]
         fn requests_and_grants_are_parsed_after_emission(
             requester in any::<u16>(), region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
-            slot in any::<u32>(), rights in any::<[bool; 3]>(), index in 0..3_usize, byte in any::<u8>(),
-            has_file in any::<bool>(), is_awaited in any::<bool>(),
+            slot in any::<u32>(), rights in any::<[bool; 3]>(), index in 0..4_usize, byte in any::<u8>(),
+            has_file in any::<bool>(), is_awaited in any::<bool>(), addresses in any::<[u64; 2]>(),
         ) {
             let request = ImportRequest { requester: NodeId(requester), region: RegionId(region), key: Key(key) };
             prop_assert_eq!(ImportRequest::parse(&request.emit()), Some(request));
             let [read, write, atomic] = rights;
-            let on_device = index.checked_sub(1).map(|index| OnDevice { kind: KINDS[index], handle: [byte; HANDLE_BYTES], has_file });
-            let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, is_awaited, on_device };
+            let [address, secret_address] = addresses;
+            let location = match index {
+                0 => Location::File,
+                3 => Location::InProgram(InProgram { address, secret_address, secret: [byte; SECRET_BYTES] }),
+                _ => Location::OnDevice(OnDevice { kind: KINDS[index - 1], handle: [byte; HANDLE_BYTES], has_file }),
+            };
+            let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, is_awaited, location };
             prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
         }
 

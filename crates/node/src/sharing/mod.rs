@@ -10,6 +10,8 @@
 //! A region on a GPU is exported as a handle, which the importer's device opens ([`Importer::with_device_of`]). Otherwise it is used like
 //! any other region.
 //!
+//! Memory that the owner's program owns cannot be mapped. An import of it reaches it by copies between the two processes (`program_memory`).
+//!
 //! Mapping is for peers that trust each other. `docs/decisions/revocation.md` describes the limits.
 
 mod access;
@@ -21,6 +23,7 @@ mod first_thread;
 mod imported;
 mod importer;
 mod message;
+mod program_memory;
 mod revocation;
 mod seats;
 mod socket;

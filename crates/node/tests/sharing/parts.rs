@@ -205,7 +205,7 @@ fn access_without_grant() {
 /// Returns a request, byte by byte.
 pub(crate) fn request_bytes(region: RegionId, key: Key) -> Vec<u8> {
     let mut bytes = b"RLMI".to_vec();
-    bytes.extend([5, 0, 0, 0]);
+    bytes.extend([6, 0, 0, 0]);
     bytes.extend(region.0.to_le_bytes());
     bytes.extend(SAME_TENANT.0.to_le_bytes());
     bytes.extend([0; 2]);

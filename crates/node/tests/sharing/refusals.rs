@@ -83,7 +83,7 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(SAME_TENANT, other.process());
-    assert_eq!(other.next_line(&mut owner), "[5, 0, 1, 0]", "version 5, first refusal");
+    assert_eq!(other.next_line(&mut owner), "[6, 0, 1, 0]", "version 6, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }

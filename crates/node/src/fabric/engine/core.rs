@@ -262,11 +262,11 @@ impl Core {
         self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
     }
 
-    /// Returns `true` if a region without a handle is kept for operations that use it.
+    /// Returns `true` if a region without a handle is kept for operations that use it, or a peer still copies from or to it.
     pub(in crate::fabric) fn keeps_retired(&mut self, region: RegionId) -> bool {
-        let Self { member: Some(member), table, .. } = self else { return false };
+        let Self { member: Some(member), table, local, .. } = self else { return false };
         member.memory_mut().sweep(&table.uses);
-        member.memory_mut().is_retired(region)
+        member.memory_mut().is_retired(region) || local.as_ref().is_some_and(|local| local.is_copied(region))
     }
 
     pub(in crate::fabric) fn member(&mut self) -> Result<&mut Member, Error> {

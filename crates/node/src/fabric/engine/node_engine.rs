@@ -161,6 +161,10 @@ impl Engine {
     pub(in crate::fabric) fn leave(&self) {
         let mut held = self.hold();
         let core = held.core();
+        if let Some(local) = &core.local {
+            // Under the lock: a program frees its memory after another thread has seen that the node has left.
+            local.end();
+        }
         let (member, local) = (core.member.take(), core.local.take());
         core.table.end_all();
         core.wake_waiting_for_space();

@@ -3,6 +3,9 @@
 //! A node exports the regions that it allocates to the nodes of its server and tenant ([`exports`]). It maps a region of a peer after the first
 //! operation on it ([`LocalPaths::access`]). Regions on a device are opened by the device of the importer, if it has one of the same kind. `docs/decisions/local-memory.md` gives the reasons.
 //!
+//! *Memory of the program.* A region that another process has registered cannot be mapped. The system copies the bytes of puts and gets between
+//! the two processes, under the rules of mapped memory. All else on it goes in frames.
+//!
 //! *Path.* An operation is direct if its region is mapped, the peer is reachable, and all earlier operations to that peer have ended. All
 //! other operations go in frames: while a mapping is requested, to memory that cannot be mapped, and while frames to the peer are in flight.
 //! So a direct access never overtakes a frame. Frames never overtake a direct access, because it has ended when the call returns.
@@ -10,7 +13,8 @@
 //! *Errors.* A direct access that fails has done nothing, or its region is revoked. It is then repeated in frames, so that the owner decides
 //! about the result and counts refusals. If a device has failed, an operation that must not be done twice ends with an error instead.
 //!
-//! *End of a region.* The owner does not wait for importers, except with memory on a device, which it frees when they have closed it.
+//! *End of a region.* The owner does not wait for importers, except with memory on a device, which it frees when they have closed it, and with
+//! memory of the program, which it gives back when no copy is in progress.
 //! [`LocalPaths::poll`] looks for regions whose owner has ended them.
 //!
 //! *Waits.* A peer changes a word of this node without a frame, and rings the doorbell. [`LocalPaths::poll`] reads the awaited words and
@@ -22,6 +26,7 @@ pub(super) mod peer_region;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rackloom_plan::Plan;
 use rackloom_protocol::operation::{GET_BYTES_MAX, LOAD_STORE_BYTES_MAX};
@@ -37,7 +42,9 @@ use crate::fabric::engine::deaths::Deaths;
 use crate::fabric::engine::member::Member;
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::{LocalMemory, SharedDevice};
-use crate::sharing::{AccessError, Direct, ExportTerms, Importer, PendingImport, Seats, SharedBytes};
+use crate::sharing::{
+    AccessError, Direct, ExportTerms, ImportError, Importer, PendingImport, Seats, SharedBytes,
+};
 use crate::wires::Doorbell;
 
 /// Interval between looks for answers to requests for memory, in nanoseconds. Each costs a system call per request.
@@ -50,6 +57,8 @@ const RETRY_NS: u64 = 1_000_000_000;
 const ENDED_INTERVAL_NS: u64 = 20_000_000;
 /// Interval between reads of awaited words on a device, in nanoseconds. Each waits for the device.
 const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
+/// Interval between looks for copies of peers from and to ended regions, in nanoseconds.
+const COPIES_INTERVAL_NS: u64 = 100_000;
 /// Largest number of requests and refusals that are remembered. Operations on further regions go in frames.
 const REQUESTS_MAX: usize = 4096;
 
@@ -71,6 +80,10 @@ pub(super) struct LocalPaths {
     counts: DirectCounts,
     /// Regions whose changes wake this node, because it waited for a word of them since it slept last.
     awaited: Vec<RegionId>,
+    /// Time of the next look for copies of peers from and to regions that have ended.
+    copies_due: Instant,
+    /// A refusal of copies by the system was logged.
+    has_logged_denial: bool,
     /// The directory by which sockets are named. Closed last.
     _directory: OwnedFd,
 }
@@ -86,6 +99,9 @@ struct LocalPeer {
 pub(super) struct DirectCounts {
     pub(super) operations: u64,
     pub(super) bytes: u64,
+    /// Those of them that the system copied from or to the memory of a program, and their bytes.
+    pub(super) copies: u64,
+    pub(super) copied_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -105,6 +121,8 @@ enum RequestState {
 #[derive(Debug)]
 pub(super) enum MappingState<'a> {
     Mapped,
+    /// The memory belongs to the owner's program. Puts and gets are copies between the two processes, and nothing is mapped.
+    InProgram,
     Pending,
     Refused(&'a str),
     /// The owner is in another server or of another tenant, or the rack is set to use frames.
@@ -159,6 +177,8 @@ impl LocalPaths {
             deaths: 0,
             counts: DirectCounts::default(),
             awaited: Vec::new(),
+            copies_due: Instant::NEVER,
+            has_logged_denial: false,
             _directory: opened,
         }))
     }
@@ -181,8 +201,26 @@ impl LocalPaths {
     }
 
     /// Ends the access of peers to a region. Returns the number of the ended export if peers keep its memory.
-    pub(super) fn retire(&self, region: RegionId) -> Option<u64> {
+    pub(super) fn retire(&mut self, region: RegionId) -> Option<u64> {
+        self.copies_due = Instant::ZERO;
         self.exports.lock().retire(region)
+    }
+
+    /// Returns `true` if a peer still copies from or to an ended region of the program.
+    pub(super) fn is_copied(&self, region: RegionId) -> bool {
+        self.exports.lock().regions_in_copies().contains(&region)
+    }
+
+    /// Ends all exports, and waits until no peer copies from or to the memory of the program. A copy lasts as long as the system needs for it; a peer
+    /// that is stopped in one is waited for until it continues or ends.
+    pub(super) fn end(&self) {
+        let mut exporter = self.exports.lock();
+        exporter.end();
+        while !exporter.regions_in_copies().is_empty() {
+            drop(exporter);
+            std::thread::sleep(Duration::from_nanos(COPIES_INTERVAL_NS));
+            exporter = self.exports.lock();
+        }
     }
 
     /// Sets the access rights of one peer to a region. All mappings of the region end, and may be requested again.
@@ -236,12 +274,21 @@ impl LocalPaths {
             Ok(Some(Ok(value))) => {
                 self.counts.operations += 1;
                 self.counts.bytes += bytes;
+                if self.direct.is_in_program(target.node, target.region) {
+                    self.counts.copies += 1;
+                    self.counts.copied_bytes += bytes;
+                }
                 let now = member.last_poll();
                 member.note_work(now);
                 Some(Ok(value))
             }
             Ok(Some(Err(failed @ AccessError::DeviceFailed))) if !can_be_repeated(command) => {
                 Some(Err(failed.as_operation_error()))
+            }
+            Ok(Some(Err(failed @ AccessError::BadMemory))) => Some(Err(failed.as_operation_error())),
+            Ok(Some(Err(AccessError::NotPermitted))) => {
+                self.deny_copies(member.last_poll(), &target);
+                None
             }
             Ok(Some(Err(AccessError::Revoked | AccessError::OwnerGone))) => {
                 self.direct.forget_region(target.node, target.region);
@@ -263,6 +310,10 @@ impl LocalPaths {
         }
         if now >= self.ended_due {
             self.drop_ended(now);
+        }
+        if now >= self.copies_due {
+            let has_copies = !self.exports.lock().regions_in_copies().is_empty();
+            self.copies_due = if has_copies { now + COPIES_INTERVAL_NS } else { Instant::NEVER };
         }
         let (endpoint, memory) = member.parts_mut();
         let reads_device = now >= self.word_due;
@@ -293,7 +344,7 @@ impl LocalPaths {
         if self.awaited.is_empty() || member.member().has_waits() {
             return;
         }
-        let exporter = self.exports.lock();
+        let mut exporter = self.exports.lock();
         self.awaited.drain(..).for_each(|region| exporter.set_awaited(region, false));
     }
 
@@ -306,7 +357,7 @@ impl LocalPaths {
 
     /// Returns the latest time of the next poll.
     pub(super) fn next_poll(&self) -> Instant {
-        self.answers_due.min(self.ended_due)
+        self.answers_due.min(self.ended_due).min(self.copies_due)
     }
 
     /// Handles a new process in the seat of a peer.
@@ -323,7 +374,8 @@ impl LocalPaths {
             return MappingState::NotLocal;
         }
         if self.direct.reaches(owner, region) {
-            return MappingState::Mapped;
+            let is_in_program = self.direct.is_in_program(owner, region);
+            return if is_in_program { MappingState::InProgram } else { MappingState::Mapped };
         }
         let is_over =
             |state: &RequestState| matches!(state, RequestState::Refused { until, .. } if now >= *until);
@@ -356,7 +408,7 @@ impl LocalPaths {
     }
 
     fn take_answers(&mut self, now: Instant) {
-        let Self { requests, direct, .. } = self;
+        let Self { requests, direct, has_logged_denial, .. } = self;
         let (mut are_pending, mut has_new) = (false, false);
         requests.retain_mut(|request| {
             let RequestState::Pending { import, until } = &mut request.state else { return true };
@@ -371,7 +423,13 @@ impl LocalPaths {
                     return true;
                 }
                 Ok(None) => "no answer in time".to_owned(),
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    if matches!(error, ImportError::CopiesDenied { .. }) && !*has_logged_denial {
+                        *has_logged_denial = true;
+                        tracing::warn!("{error}; puts and gets use frames");
+                    }
+                    error.to_string()
+                }
             };
             request.state = RequestState::Refused { reason, until: now + RETRY_NS };
             true
@@ -380,6 +438,18 @@ impl LocalPaths {
         if has_new {
             self.drop_ended(now);
         }
+    }
+
+    /// Makes operations on a region of a peer's program use frames for a while, because the system has refused a copy.
+    fn deny_copies(&mut self, now: Instant, target: &RemoteAddress) {
+        let RemoteAddress { node: owner, region, .. } = *target;
+        self.direct.forget_region(owner, region);
+        let reason = AccessError::NotPermitted.to_string();
+        if !std::mem::replace(&mut self.has_logged_denial, true) {
+            tracing::warn!("{owner}, {region}: {reason}; puts and gets use frames");
+        }
+        let state = RequestState::Refused { reason, until: now + RETRY_NS };
+        self.requests.push(MappingRequest { owner, region, state });
     }
 
     /// Drops regions whose owners have ended them.
@@ -414,7 +484,7 @@ impl LocalPaths {
 impl Drop for LocalPaths {
     fn drop(&mut self) {
         // Another user of the exports may keep them for a moment longer, and the directory of the socket closes now.
-        self.exports.lock().end();
+        self.end();
     }
 }
 

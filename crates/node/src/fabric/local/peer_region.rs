@@ -55,6 +55,9 @@ impl Node {
                 MappingState::Mapped => {
                     local.take(address.node, address.region).map(|imported| Ok(PeerRegion { imported }))
                 }
+                MappingState::InProgram => Some(Err(not_mapped(
+                    "the memory belongs to the owner's program; hint: use a put or a get, which the system copies",
+                ))),
                 MappingState::Pending => None,
                 MappingState::Refused(reason) => Some(Err(not_mapped(reason))),
                 MappingState::NotLocal => Some(Err(not_mapped(

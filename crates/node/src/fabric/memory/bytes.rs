@@ -55,6 +55,8 @@ pub(in crate::fabric) enum Shareable {
     File(OwnedFd),
     /// Handle of memory on a device.
     OnDevice(Offer),
+    /// Address of memory of the program.
+    InProgram(u64),
 }
 
 impl Shareable {
@@ -64,6 +66,7 @@ impl Shareable {
         let owner = bytes.pooled_bytes().map(piece);
         match self {
             Self::File(file) => (SharedBytes::File(file), owner),
+            Self::InProgram(address) => (SharedBytes::InProgram(address), Some(Arc::<Bytes>::clone(bytes))),
             Self::OnDevice(offer) => {
                 (SharedBytes::OnDevice(offer), owner.or_else(|| Some(Arc::<Bytes>::clone(bytes))))
             }
@@ -127,6 +130,12 @@ impl Bytes {
             Backing::Pooled(pooled) => Some(pooled),
             _ => None,
         }
+    }
+
+    /// Returns the memory of the program, for copies by other processes. `None` for all other memory.
+    pub(in crate::fabric) fn in_program(&self) -> Option<Shareable> {
+        let is_in_program = matches!(self.backing, Backing::Buffer(_) | Backing::Caller) && self.length > 0;
+        is_in_program.then(|| Shareable::InProgram(self.base.expose_provenance() as u64))
     }
 
     /// Returns the address of the first byte, in this process or on the device.

@@ -232,12 +232,12 @@ impl Region {
         self.inner.bytes.device().map_or(Ok(()), |device| device.finish().map_err(refused))
     }
 
-    /// Ends remote access, waits for this node's operations on the region, and returns the buffer if it was registered with
+    /// Ends remote access, waits for operations of this node and for copies by other processes on the region, and returns the buffer if it was registered with
     /// [`crate::fabric::Node::register`] and has elements of type `T`. Afterwards nothing accesses the bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are other handles to the region, which stays registered; [`Error::RegionInUse`] if a wait or a receive
-    /// still uses it after ten seconds. The bytes are then kept until that operation ends.
+    /// still uses it after ten seconds, or another process was stopped in the middle of a copy. The bytes are then kept until that ends.
     pub fn deregister<T: Element>(self) -> Result<Option<Vec<T>>, Error> {
         let inner = Arc::try_unwrap(self.inner).map_err(|_| Error::Invalid(Invalid::RegionShared))?;
         let (engine, bytes) = (Arc::clone(&inner.engine), Arc::clone(&inner.bytes));
@@ -248,8 +248,10 @@ impl Region {
         let is_free = engine.wait(
             until,
             |core| {
-                let Core { member: Some(member), table, .. } = core else { return Some(()) };
-                (!table.uses.of(region)).then(|| member.memory_mut().remove(region))
+                let Core { member: Some(member), table, local, .. } = core else { return Some(()) };
+                let is_copied = local.as_ref().is_some_and(|local| local.is_copied(region));
+                let is_free = !table.uses.of(region) && !is_copied;
+                is_free.then(|| member.memory_mut().remove(region))
             },
             |_, _| {},
         );
@@ -276,7 +278,7 @@ impl Drop for Inner {
         let mut held = self.engine.hold();
         if let Core { member: Some(member), table, local, .. } = held.core() {
             member.member_mut().revoke(self.options.region);
-            let kept = local.as_ref().and_then(|local| local.retire(self.options.region));
+            let kept = local.as_mut().and_then(|local| local.retire(self.options.region));
             if let (Some(generation), Some(pooled)) = (kept, self.bytes.pooled_bytes()) {
                 pooled.note_export(generation);
             }
