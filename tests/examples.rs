@@ -271,6 +271,33 @@ fn pipeline_extracts_the_items_of_a_killed_process_again() {
     }
 }
 
+/// The aggregation and the decision have one process each. The decisions before the checkpoint are not made again.
+#[test]
+fn pipeline_goes_on_from_a_checkpoint_after_a_kill_of_any_other_stage() {
+    let session = Session::new();
+    for (stage, node) in [("aggregation", "n3"), ("decision", "n4")] {
+        for kill_at in [0_u64, 1, 137, 299] {
+            let kill_at_text = kill_at.to_string();
+            let arguments = ["--items", "300", "--kill-at", &kill_at_text, "--kill", stage];
+            let printed = session.passes("pipeline", &arguments);
+            check_pipeline(&printed);
+            let [items, _, lost, strong] = items(&printed);
+            assert!((items, lost) == (300, 0) && strong > 0, "{printed}");
+            let mut lines = printed.lines().filter(|line| !line.contains("are granted again"));
+            assert_eq!(
+                lines.next(),
+                Some(format!("{node} is killed with item {kill_at}").as_str()),
+                "{printed}"
+            );
+            let again =
+                lines.next().and_then(|line| line.strip_prefix("all processes start again from item "));
+            let again: u64 = again.and_then(|item| item.parse().ok()).expect("the first item");
+            // The decision is at most a queue behind the aggregation.
+            assert!(again % 50 == 0 && again <= kill_at && kill_at < again + 50 + 8, "{printed}");
+        }
+    }
+}
+
 #[test]
 fn options_that_an_example_does_not_have_are_errors() {
     let session = Session::new();
@@ -282,4 +309,6 @@ fn options_that_an_example_does_not_have_are_errors() {
         let error = session.fails(name, &["--kill-at"]);
         assert_eq!(error, "error: --kill-at has no value\n");
     }
+    let error = session.fails("pipeline", &["--kill", "all"]);
+    assert_eq!(error, "error: --kill is extraction, aggregation or decision\n");
 }

@@ -11,30 +11,35 @@
 //! aggregation waits for a free slot, it grants nothing. So the slowest stage sets the rate of all, and memory does not grow.
 //!
 //! If an extraction process dies, the aggregation's receive ends with [`Error::PeerLost`]. It grants the items of that process to the others, and no
-//! item is lost. The decisions are compared with those of one process. The program ends with exit code 1 if one differs.
+//! item is lost. Aggregation and decision have one process each. If one of them dies, all processes start again from a checkpoint: the decision saves
+//! the number of decided items and their result, and everything else follows from the items. The aggregation has the items before the first
+//! undecided one extracted again, as many as a mean needs. The decisions are compared with those of one process. The program ends with exit code 1
+//! if one differs.
 //!
 //! | option | effect |
 //! |---|---|
 //! | `--items 2000` | number of items |
 //! | `--decision-us 50` | time that a decision takes, in microseconds: a slow one fills the queues |
-//! | `--kill-at 700` | kills the extraction process that is granted this item with SIGKILL |
+//! | `--kill-at 700` | kills a process with SIGKILL when it has this item |
+//! | `--kill decision` | stage of that process: `extraction` (unless given), `aggregation` or `decision` |
 //!
-//! Run it: `cargo build --workspace`, then `cargo run -p rackloom --example pipeline -- --kill-at 700`
+//! Run it: `cargo build --workspace`, then `cargo run -p rackloom --example pipeline -- --kill-at 700 --kill decision`
 
 mod launch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use launch::{Arguments, Event, Rack, Result};
+use launch::{Arguments, Event, Processes, Rack, Result};
 use rackloom::Clock;
 use rackloom::fabric::{
     Condition, Error, Key, Node, NodeId, Pending, Received, Region, RegionId, RegionOptions, RemoteAddress,
     Signal, wait_any,
 };
 
-const OPTIONS: [&str; 3] = ["--items", "--decision-us", "--kill-at"];
+const OPTIONS: [&str; 6] = ["--items", "--decision-us", "--kill-at", "--kill", "--checkpoint", "--attempt"];
 const EXTRACTORS: usize = 3;
 const AGGREGATOR: NodeId = NodeId(EXTRACTORS as u16);
 const DECIDER: NodeId = NodeId(EXTRACTORS as u16 + 1);
@@ -46,6 +51,10 @@ const CLOCK: Clock = Clock::with_origin(0);
 const GRANTS_MAX: usize = 4;
 /// Number of slots of the decision's queue.
 const SLOTS: u64 = 8;
+/// Number of decisions between two checkpoints.
+const CHECKPOINT_INTERVAL: u64 = 50;
+/// Number of times that all processes start, at most.
+const ATTEMPTS_MAX: usize = 3;
 /// Number of samples of an item.
 const SAMPLES: usize = 256;
 /// Number of items of a mean.
@@ -58,7 +67,7 @@ const AHEAD_MAX: u64 = 16;
 /// Tags of messages.
 const GRANT: u64 = 1;
 const FEATURES: u64 = 2;
-/// Message of the decision node: it has its queue.
+/// Message to the aggregation: the node reaches all others, and its regions exist.
 const READY: u64 = 3;
 /// Grant that ends an extraction process.
 const NO_MORE: u64 = u64::MAX;
@@ -74,21 +83,45 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
+    let kill = match arguments.text("--kill") {
+        None | Some("extraction") => Stage::Extraction,
+        Some("aggregation") => Stage::Aggregation,
+        Some("decision") => Stage::Decision,
+        Some(_) => return Err("--kill is extraction, aggregation or decision".into()),
+    };
     let job = Job {
         items: arguments.number_in("--items", 1..=1_000_000, 2000)? as u64,
         decision: Duration::from_micros(arguments.number_in("--decision-us", 0..=1_000_000, 50)? as u64),
         kill_at: arguments.number("--kill-at")?.map(|item| item as u64),
+        kill,
+        attempt: arguments.number_in("--attempt", 1..=ATTEMPTS_MAX, 1)?,
     };
     if job.kill_at.is_some_and(|item| item >= job.items) {
         return Err(format!("--kill-at is less than the number of items, {}", job.items).into());
     }
     let Some(node) = arguments.take_seat(NODES)? else { return supervise(&job) };
-    match node.id() {
-        AGGREGATOR => Aggregator::new(&node, &job)?.work()?,
-        DECIDER => decide(&node, &job)?,
-        _ => extract(&node, &job)?,
+    let file = arguments.text("--checkpoint").ok_or("--checkpoint is missing")?;
+    let worked = match node.id() {
+        AGGREGATOR => Aggregator::new(&node, &job, Checkpoint::load(Path::new(file))?.decided)?.work(),
+        DECIDER => decide(&node, &job, Path::new(file)),
+        _ => extract(&node, &job),
+    };
+    match worked {
+        Err(error) if is_end_of_a_stage(&*error) => println!("restart"),
+        worked => worked?,
     }
     Ok(true)
+}
+
+/// Returns true if the only process of a stage is lost.
+fn is_end_of_a_stage(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(
+            Error::PeerLost { peer: AGGREGATOR | DECIDER, .. }
+                | Error::PeerLeft { peer: AGGREGATOR | DECIDER, .. }
+        )
+    )
 }
 
 /// Options of the program.
@@ -96,6 +129,65 @@ struct Job {
     items: u64,
     decision: Duration,
     kill_at: Option<u64>,
+    kill: Stage,
+    /// Number of the start of all processes, from 1.
+    attempt: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Extraction,
+    Aggregation,
+    Decision,
+}
+
+impl Job {
+    /// Returns true if a process of this stage is killed with this item.
+    fn kills(&self, stage: Stage, item: u64) -> bool {
+        self.attempt == 1 && self.kill == stage && self.kill_at == Some(item)
+    }
+}
+
+/// Has the launcher kill this process.
+fn be_killed() -> Result<()> {
+    println!("kill");
+    launch::wait_for_launcher();
+    Err("the launcher has not killed this process".into())
+}
+
+/// State of the pipeline from which all processes can start again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Checkpoint {
+    /// Number of decided items: all before the first undecided one.
+    decided: u64,
+    strong: u64,
+    hash: u64,
+    in_order: bool,
+}
+
+impl Checkpoint {
+    const START: Self = Self { decided: 0, strong: 0, hash: HASH_START, in_order: true };
+
+    /// Writes the state. The file is complete at any time: a process that dies in this function leaves the previous one.
+    fn save(&self, file: &Path) -> Result<()> {
+        let Self { decided, strong, hash, in_order } = self;
+        let unfinished = file.with_extension("unfinished");
+        std::fs::write(&unfinished, format!("{decided} {strong} {hash} {in_order}"))?;
+        Ok(std::fs::rename(unfinished, file)?)
+    }
+
+    fn load(file: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(file)?;
+        let [decided, strong, hash, in_order] = text.split(' ').collect::<Vec<_>>()[..] else {
+            return Err("the checkpoint is not understood".into());
+        };
+        Ok(Self {
+            decided: decided.parse()?,
+            strong: strong.parse()?,
+            hash: hash.parse()?,
+            in_order: in_order.parse()?,
+        })
+    }
 }
 
 /// Row that passes through the pipeline. All fields have 8 bytes, so that a row is an array of words.
@@ -168,6 +260,7 @@ const fn address(node: NodeId, region: u32, offset: u64) -> RemoteAddress {
 fn extract(node: &Node, job: &Job) -> Result<()> {
     let region = node.allocate(RegionOptions::new(MESSAGES, KEY), 16 + ROW_BYTES)?;
     let (grant, row) = (region.slice(0..16), region.slice(16..));
+    node.send(AGGREGATOR, READY, &region.slice(0..8)).wait()?;
     loop {
         node.receive(Some(AGGREGATOR), GRANT, 0, &grant).wait()?;
         let [item, attempt] = [region.get::<u64>(0)?, region.get::<u64>(8)?];
@@ -175,10 +268,8 @@ fn extract(node: &Node, job: &Job) -> Result<()> {
             launch::wait_for_launcher();
             return Ok(());
         }
-        if job.kill_at == Some(item) && attempt == 1 {
-            println!("kill");
-            launch::wait_for_launcher();
-            return Err("the launcher has not killed this process".into());
+        if attempt == 1 && job.kills(Stage::Extraction, item) {
+            be_killed()?;
         }
         region.write(16, &Row::extract(item).words())?;
         node.send(AGGREGATOR, FEATURES, &row).wait()?;
@@ -198,7 +289,9 @@ struct Aggregator<'a> {
     /// First item that was never granted, and items that must be granted again.
     next: u64,
     again: BTreeSet<u64>,
-    /// Number of items that were put into the decision's queue.
+    /// First item that no process has decided yet. Those before it are only extracted for the means.
+    first: u64,
+    /// Item that is put into the decision's queue next.
     put: u64,
     /// Features that arrived before those of an earlier item.
     early: BTreeMap<u64, Row>,
@@ -223,19 +316,37 @@ struct Counts {
 }
 
 impl<'a> Aggregator<'a> {
-    fn new(node: &'a Node, job: &'a Job) -> Result<Self> {
+    fn new(node: &'a Node, job: &'a Job, first: u64) -> Result<Self> {
         let bytes = (EXTRACTORS as u64 + 1) * ROW_BYTES + 16;
         let messages = node.allocate(RegionOptions::new(MESSAGES, KEY), bytes)?;
         let freed = node.allocate(RegionOptions::new(FREED, KEY), 8)?;
+        freed.write(0, &[first])?;
+        let next = first.saturating_sub(MEAN_OVER as u64 - 1);
         let extractors =
             (0..AGGREGATOR.0).map(|node| Extractor { node: NodeId(node), granted: BTreeSet::new() });
         let (extractors, means, counts) = (extractors.collect(), Means::default(), Counts::default());
         let (again, early) = (BTreeSet::new(), BTreeMap::new());
-        Ok(Self { node, job, messages, freed, extractors, next: 0, again, put: 0, early, means, counts })
+        Ok(Self {
+            node,
+            job,
+            messages,
+            freed,
+            extractors,
+            next,
+            again,
+            first,
+            put: next,
+            early,
+            means,
+            counts,
+        })
     }
 
     fn work(mut self) -> Result<()> {
-        self.node.receive(Some(DECIDER), READY, 0, &self.messages.slice(0..8)).wait()?;
+        // No stage dies before all processes have begun.
+        for node in (0..NODES as u16).map(NodeId).filter(|node| *node != AGGREGATOR) {
+            self.node.receive(Some(node), READY, 0, &self.messages.slice(0..8)).wait()?;
+        }
         let receives = self.extractors.iter().map(|from| self.receive(from.node));
         // Receive number i is from extraction node number i of the list.
         let mut receives = receives.collect::<std::result::Result<Vec<_>, _>>()?;
@@ -322,7 +433,14 @@ impl<'a> Aggregator<'a> {
 
     /// Puts a row into the next slot of the decision's queue, as soon as the slot is free.
     fn put(&mut self, row: Row) -> Result<()> {
+        if self.job.kills(Stage::Aggregation, row.item) {
+            be_killed()?;
+        }
         let row = self.means.add(row);
+        if row.item < self.first {
+            self.put += 1;
+            return Ok(());
+        }
         let needed = (self.put + 1).saturating_sub(SLOTS);
         let freed = self.freed.get::<u64>(0)?;
         self.counts.full += u64::from(freed < needed);
@@ -341,29 +459,38 @@ impl<'a> Aggregator<'a> {
 
 // ---- decision ---------------------------------------------------------------------------------------------------------
 
-/// Decides about each row of the queue, and frees its slot. Prints the decisions and the latencies.
-fn decide(node: &Node, job: &Job) -> Result<()> {
+/// Decides about each row of the queue after the checkpoint, and frees its slot. Prints the decisions of all attempts and the latencies of this one.
+fn decide(node: &Node, job: &Job, file: &Path) -> Result<()> {
+    let mut done = Checkpoint::load(file)?;
     let queue = node.allocate(RegionOptions::new(QUEUE, KEY), SLOTS * ROW_BYTES + 8)?;
+    queue.write(SLOTS * ROW_BYTES, &[done.decided])?;
     node.send(AGGREGATOR, READY, &queue.slice(0..8)).wait()?;
     let mut latencies_ns = Vec::new();
-    let (mut strong, mut hash, mut in_order) = (0, HASH_START, true);
-    for number in 0..job.items {
+    for number in done.decided..job.items {
         node.wait_until(&queue, SLOTS * ROW_BYTES, Condition::AtLeast, number + 1, AGGREGATOR).wait()?;
         let row = Row::read(&queue, number % SLOTS * ROW_BYTES)?;
+        if job.kills(Stage::Decision, number) {
+            be_killed()?;
+        }
         let begun = Instant::now();
         let decision = is_strong(&row);
         while begun.elapsed() < job.decision {
             std::hint::spin_loop();
         }
         latencies_ns.push(CLOCK.now().0 - row.begun_ns);
-        strong += u64::from(decision);
-        hash = add_to_hash(hash, &row, decision);
-        in_order &= row.item == number;
+        done.decided += 1;
+        done.strong += u64::from(decision);
+        done.hash = add_to_hash(done.hash, &row, decision);
+        done.in_order &= row.item == number;
+        if done.decided.is_multiple_of(CHECKPOINT_INTERVAL) && done.decided < job.items {
+            done.save(file)?;
+        }
         node.store(address(AGGREGATOR, FREED, 0), &(number + 1).to_le_bytes()).wait()?;
     }
     latencies_ns.sort_unstable();
     let latency = |share: f64| latencies_ns[((latencies_ns.len() - 1) as f64 * share) as usize];
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(latency);
+    let Checkpoint { strong, hash, in_order, .. } = done;
     println!("decided {strong} {hash:016x} {in_order} {p50} {p90} {p99} {max}");
     launch::wait_for_launcher();
     Ok(())
@@ -390,11 +517,27 @@ fn decide_alone(items: u64) -> (u64, u64) {
 
 // ---- the launcher -----------------------------------------------------------------------------------------------------
 
-/// Starts the rack and its processes, and prints their report. Returns true if the decisions are those of one process.
+/// Starts the rack and its processes, again after the death of a stage, and prints their report. Returns true if the decisions are those of one process.
 fn supervise(job: &Job) -> Result<bool> {
     let rack = Rack::up("pipeline", NODES)?;
-    let mut processes = rack.start(&[])?;
-    let (mut aggregated, mut decided, mut killed) = (None, None, None);
+    let checkpoint: PathBuf = rack.folder().join("checkpoint");
+    let file = checkpoint.to_str().ok_or("the folder for files has no plain name")?;
+    Checkpoint::START.save(&checkpoint)?;
+    for attempt in 1..=ATTEMPTS_MAX {
+        if attempt > 1 {
+            println!("all processes start again from item {}", Checkpoint::load(&checkpoint)?.decided);
+        }
+        let processes = rack.start(&["--checkpoint", file, "--attempt", &attempt.to_string()])?;
+        if let Some((aggregated, decided)) = follow(processes, job)? {
+            return report(job, &aggregated, &decided);
+        }
+    }
+    Err("a stage has died in each attempt".into())
+}
+
+/// Reads the lines of all processes until they have ended. Returns the lines of aggregation and decision, or `None` if one of them has died.
+fn follow(mut processes: Processes, job: &Job) -> Result<Option<(String, String)>> {
+    let (mut aggregated, mut decided, mut killed, mut again) = (None, None, None, false);
     while let Some(event) = processes.next()? {
         match event {
             Event::Line { index, line } => {
@@ -406,23 +549,27 @@ fn supervise(job: &Job) -> Result<bool> {
                         killed = Some(index);
                     }
                     ["lost", node, items] => println!("n{node} is lost; {items} items are granted again"),
+                    ["restart"] => again = true,
                     ["aggregated", ..] => aggregated = Some(line),
                     ["decided", ..] => decided = Some(line),
                     _ => return Err(format!("n{index} has printed {line:?}").into()),
                 }
             }
-            Event::Ended { index, status } => {
-                if !status.success() && killed != Some(index) {
+            Event::Ended { index, status } if !status.success() => {
+                if killed != Some(index) {
                     return Err(format!("n{index} has ended: {status}").into());
                 }
+                again |= index >= AGGREGATOR.index();
             }
+            Event::Ended { .. } => {}
         }
-        if aggregated.is_some() && decided.is_some() {
+        if again || (aggregated.is_some() && decided.is_some()) {
             processes.release();
         }
     }
     match (aggregated, decided) {
-        (Some(aggregated), Some(decided)) => report(job, &aggregated, &decided),
+        (Some(aggregated), Some(decided)) => Ok(Some((aggregated, decided))),
+        _ if again => Ok(None),
         _ => Err("the nodes have ended without a result".into()),
     }
 }
