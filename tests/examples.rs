@@ -123,6 +123,30 @@ fn training_has_the_bits_of_one_process() {
     }
 }
 
+/// Steps that sum their buckets after the backward pass have the bits of the others. Frames carry the buckets if links have a delay.
+#[test]
+fn training_compares_steps_with_and_without_overlap() {
+    let session = Session::new();
+    let arguments =
+        ["--nodes", "2", "--steps", "12", "--overlap", "compare", "--layers", "3", "--width", "16"];
+    for (more, has_delay) in [(&[][..], false), (&["--link-delay-us", "100"], true)] {
+        let printed = session.passes("training", &[&arguments, more].concat());
+        assert_eq!(ranks_of_equal_steps(&printed), ["2"; 12], "{printed}");
+        assert_eq!(operations_through_memory(&printed) == 0, has_delay, "{printed}");
+        for kind in ["during backward", "after backward"] {
+            let line =
+                printed.lines().find_map(|line| line.strip_prefix(kind)).expect("a line for each kind");
+            let numbers: Vec<u64> =
+                line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+            let [steps, median, min, max, _] = numbers[..] else { panic!("{printed}") };
+            // The first four steps do not count.
+            assert!(steps == 4 && 0 < min && min <= median && median <= max, "{printed}");
+            // Each bucket crosses a link in each direction before its step ends.
+            assert!(!has_delay || min >= 100, "{printed}");
+        }
+    }
+}
+
 /// The comparison is not trivial: a ring adds in another order than the ranks, and the program says so.
 #[test]
 fn training_with_another_order_of_addition_ends_with_1() {

@@ -14,6 +14,9 @@
 //! | `--algorithm ring` | another algorithm of the all-reduce. A ring adds in another order, so its bits differ for more than two ranks |
 //! | `--device cuda:0` | gradients and group are in the memory of this device; `fake:7` is a device without a GPU |
 //! | `--kill-at 12` | kills process n1 with SIGKILL in this step, while a bucket of the step is in flight |
+//! | `--overlap compare` | every second step sums its buckets only after the backward pass, and the medians of both kinds of steps are printed |
+//! | `--layers 2`, `--width 32` | number of hidden layers, and units of each |
+//! | `--link-delay-us 500` | delay of each link; all operations then go in frames over the links, also between processes of one server |
 //! | `--recovery shrink` | after a death the remaining ranks make a new group, divide the data among them, and repeat the step |
 //! | `--recovery checkpoint` | after a death all processes start again, from the last file that rank 0 has saved |
 //!
@@ -34,15 +37,27 @@ use rackloom::fabric::{
 };
 use rackloom_plan::MemoryDevice;
 
-const OPTIONS: [&str; 8] =
-    ["--nodes", "--steps", "--algorithm", "--device", "--kill-at", "--recovery", "--checkpoint", "--attempt"];
+const OPTIONS: [&str; 12] = [
+    "--nodes",
+    "--steps",
+    "--algorithm",
+    "--device",
+    "--kill-at",
+    "--overlap",
+    "--layers",
+    "--width",
+    "--link-delay-us",
+    "--recovery",
+    "--checkpoint",
+    "--attempt",
+];
 const KEY: u64 = 0x5eed;
-/// Number of inputs, units of the hidden layers, and number of outputs.
-const WIDTHS: [usize; 4] = [2, 32, 32, 1];
 /// Points per dimension of the data.
 const SIDE: usize = 16;
 const POINTS: usize = SIDE * SIDE;
+/// Learning rate of a network of this width.
 const RATE: f32 = 0.5;
+const RATE_WIDTH: f32 = 32.0;
 /// Number of buckets that are summed at the same time.
 const LANES: usize = 2;
 const STAGING_BYTES: u64 = 64 << 10;
@@ -75,8 +90,20 @@ struct Job {
     device: Option<DeviceChoice>,
     kill_at: Option<usize>,
     recovery: Recovery,
+    /// Every second step sums its buckets after the backward pass.
+    compares: bool,
+    shape: Shape,
+    link_delay_us: Option<usize>,
     /// 2 if all processes have started again after a death.
     attempt: usize,
+}
+
+/// Hidden layers of the network.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    layers: usize,
+    /// Units of each.
+    width: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +133,32 @@ impl Job {
         if !algorithm.does(Collective::AllReduce) {
             return Err(format!("{algorithm} does no all-reduce").into());
         }
-        Ok(Self { nodes, steps, algorithm, device: device.transpose()?, kill_at, recovery, attempt })
+        let compares = match arguments.text("--overlap") {
+            None | Some("always") => false,
+            Some("compare") => true,
+            Some(_) => return Err("--overlap is always or compare".into()),
+        };
+        let layers = arguments.number_in("--layers", 1..=16, 2)?;
+        let shape = Shape { layers, width: arguments.number_in("--width", 1..=1024, 32)? };
+        let link_delay_us = arguments.number("--link-delay-us")?;
+        let device = device.transpose()?;
+        Ok(Self {
+            nodes,
+            steps,
+            algorithm,
+            device,
+            kill_at,
+            recovery,
+            compares,
+            shape,
+            link_delay_us,
+            attempt,
+        })
+    }
+
+    /// Returns true if the buckets of this step are summed during the backward pass.
+    const fn overlaps(&self, step: usize) -> bool {
+        !self.compares || step.is_multiple_of(2)
     }
 
     /// Returns true if a process is killed in this step.
@@ -193,14 +245,16 @@ impl Layer {
 }
 
 impl Network {
-    /// Returns a network with small parameters, equal in all processes.
-    fn new() -> Self {
+    /// Returns a network with small parameters, equal in all processes. It has two inputs and one output.
+    fn new(shape: Shape) -> Self {
         let mut state = 12_345_u32;
         let mut random = |scale: f32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             ((state >> 8) as f32 / (1 << 23) as f32 - 1.0) * scale
         };
-        let layers = WIDTHS.windows(2).map(|widths| {
+        let widths: Vec<_> =
+            [2].into_iter().chain(std::iter::repeat_n(shape.width, shape.layers)).chain([1]).collect();
+        let layers = widths.windows(2).map(|widths| {
             let scale = (1.0 / widths[0] as f32).sqrt();
             let parameters = (0..(widths[0] + 1) * widths[1]).map(|_| random(scale)).collect();
             Layer { inputs: widths[0], parameters }
@@ -249,8 +303,10 @@ impl Network {
 
     /// Takes a step against the summed gradient. Returns the loss before it.
     fn descend(&mut self, buckets: &[Vec<f32>]) -> f32 {
+        // A wide layer takes smaller steps, or the training diverges.
+        let rate = RATE * RATE_WIDTH / self.layers[self.layers.len() - 1].inputs as f32;
         for (layer, bucket) in self.layers.iter_mut().zip(buckets) {
-            layer.parameters.iter_mut().zip(bucket).for_each(|(parameter, slope)| *parameter -= RATE * slope);
+            layer.parameters.iter_mut().zip(bucket).for_each(|(parameter, slope)| *parameter -= rate * slope);
         }
         buckets.last().and_then(|bucket| bucket.last()).copied().unwrap_or(f32::NAN)
     }
@@ -276,11 +332,11 @@ impl Network {
     }
 
     /// Returns the step and the network of a checkpoint.
-    fn load(file: &Path) -> Result<(usize, Self)> {
+    fn load(file: &Path, shape: Shape) -> Result<(usize, Self)> {
         let text = std::fs::read_to_string(file)?;
         let mut lines = text.lines();
         let step = lines.next().ok_or("the checkpoint is empty")?.parse()?;
-        let mut network = Self::new();
+        let mut network = Self::new(shape);
         for parameter in network.layers.iter_mut().flat_map(|layer| &mut layer.parameters) {
             let bits = lines.next().ok_or("the checkpoint is too short")?;
             *parameter = f32::from_bits(u32::from_str_radix(bits, 16)?);
@@ -291,8 +347,8 @@ impl Network {
 
 /// Trains in this process alone. Returns the loss of each step, and the final network. In each step the data has `parts(step)` parts, whose buckets
 /// are added in order.
-fn train_alone(steps: usize, parts: impl Fn(usize) -> usize) -> (Vec<f32>, Network) {
-    let mut network = Network::new();
+fn train_alone(steps: usize, shape: Shape, parts: impl Fn(usize) -> usize) -> (Vec<f32>, Network) {
+    let mut network = Network::new(shape);
     let losses = (0..steps).map(|step| {
         let mut sums: Vec<Vec<f32>> = vec![Vec::new(); network.layers.len()];
         for part in (0..parts(step)).map(|part| Part::new(part, parts(step))) {
@@ -335,7 +391,8 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Begins with a new network, or in the second attempt with that of the checkpoint.
     fn new(node: &'a Node, job: Job, checkpoint: PathBuf) -> Result<Self> {
-        let (step, network) = if job.attempt > 1 { Network::load(&checkpoint)? } else { (0, Network::new()) };
+        let begin = || (0, Network::new(job.shape));
+        let (step, network) = if job.attempt > 1 { Network::load(&checkpoint, job.shape)? } else { begin() };
         let lengths: Vec<_> = network.bucket_lengths().iter().map(|length| *length as u64 * 4).collect();
         let (options, bytes) = (RegionOptions::new(1, KEY), lengths.iter().sum());
         let gradients = match job.device {
@@ -374,16 +431,22 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Computes the gradient on this rank's part, and sums each bucket over all ranks while the next one is computed. Returns the sums, the
+    /// Computes the gradient on this rank's part, and sums each bucket over all ranks while the next one is computed, or after all of them. Returns the sums, the
     /// duration of the backward pass, and the time that the rank waited after it.
     fn sum_gradients(&self) -> std::result::Result<(Vec<Vec<f32>>, Duration, Duration), Error> {
         let begun = Instant::now();
-        let mut pending = Vec::new();
+        let (mut pending, mut later) = (Vec::new(), Vec::new());
+        let overlaps = self.job.overlaps(self.step);
         let computed = self.network.backward(&self.part, |number, values| {
             let bucket = &self.buckets[number];
             self.gradients.write(self.offset(number), values)?;
             let (all_reduce, sum) = (Collective::AllReduce, ReduceOperation::Sum);
-            pending.push(self.group.on_slices(all_reduce, sum, ElementType::F32, bucket, bucket).start()?);
+            let request = self.group.on_slices(all_reduce, sum, ElementType::F32, bucket, bucket);
+            if overlaps {
+                pending.push(request.start()?);
+            } else {
+                later.push(request);
+            }
             if self.job.kills_in(self.step) && self.node.id().index() == VICTIM {
                 println!("kill");
                 launch::wait_for_launcher();
@@ -392,9 +455,11 @@ impl<'a> Worker<'a> {
             Ok(())
         });
         let backward = begun.elapsed();
+        let started = later.into_iter().try_for_each(|request| request.start().map(|one| pending.push(one)));
         // All buckets end before their bytes are used again, also if one of them fails.
         let summed = wait_all(pending);
         computed?;
+        started?;
         summed?;
         let waited = begun.elapsed() - backward;
         let read = |(number, length): (usize, usize)| {
@@ -516,14 +581,15 @@ fn supervise(job: &Job) -> Result<bool> {
     if let Some(device) = job.device {
         check_device(device)?;
     }
-    let rack = Rack::up("training", job.nodes)?;
+    let link = job.link_delay_us.map(|delay| format!("force_wire: true\nlink: {{delay: {delay}us}}\n"));
+    let rack = Rack::up_with("training", job.nodes, &link.unwrap_or_default())?;
     let mut results = Results::default();
     let checkpoint = rack.folder().join("checkpoint");
     let file = checkpoint.to_str().ok_or("the folder for files has no plain name")?;
-    Network::new().save(&checkpoint, 0)?;
+    Network::new(job.shape).save(&checkpoint, 0)?;
     let again = follow(rack.start(&["--checkpoint", file])?, job, &mut results)?;
     if again {
-        println!("all ranks start again from step {}", Network::load(&checkpoint)?.0);
+        println!("all ranks start again from step {}", Network::load(&checkpoint, job.shape)?.0);
         follow(rack.start(&["--checkpoint", file, "--attempt", "2"])?, job, &mut results)?;
     }
     Ok(report(job, &results))
@@ -580,7 +646,7 @@ fn report(job: &Job, results: &Results) -> bool {
         let (_, step) = results.steps.range((number, 0)..(number + 1, 0)).next()?;
         Some(step.ranks)
     };
-    let (losses, network) = train_alone(job.steps, |step| ranks_in(step).unwrap_or(1));
+    let (losses, network) = train_alone(job.steps, job.shape, |step| ranks_in(step).unwrap_or(1));
     println!("step  ranks           loss    one process  equal  backward us  then waited us");
     let mut equal = true;
     for (number, alone) in losses.iter().enumerate() {
@@ -598,6 +664,9 @@ fn report(job: &Job, results: &Results) -> bool {
         );
         equal &= is_equal;
     }
+    if job.compares {
+        compare(job, results);
+    }
     let left = job.nodes - usize::from(job.kill_at.is_some() && job.recovery == Recovery::Shrink);
     let equal_networks = results.networks.values().filter(|hash| **hash == network.hash()).count();
     let Results { direct_operations, data_frames, .. } = results;
@@ -607,4 +676,24 @@ fn report(job: &Job, results: &Results) -> bool {
     println!("final loss {:.10}", losses.last().copied().unwrap_or(f32::NAN));
     println!("{equal_networks} of {left} ranks have the network of one process, to the bit");
     equal && equal_networks == left
+}
+
+/// Number of steps that do not count: the first ones map memory.
+const WARM_UP_STEPS: usize = 4;
+
+/// Prints the median, the least and the longest time of steps with and without overlap. The slowest rank of a step counts.
+fn compare(job: &Job, results: &Results) {
+    println!("buckets              steps   median us      min us      max us   thereof waiting us");
+    for (overlaps, name) in [(true, "during backward"), (false, "after backward")] {
+        let numbers = (WARM_UP_STEPS..job.steps).filter(|step| job.overlaps(*step) == overlaps);
+        let slowest = |number: usize| {
+            let ranks = results.steps.range((number, 0)..(number + 1, 0)).map(|(_, step)| step);
+            ranks.map(|step| (step.backward_us + step.waited_us, step.waited_us)).max()
+        };
+        let mut times: Vec<_> = numbers.filter_map(slowest).collect();
+        times.sort_unstable();
+        let (Some(min), Some(max)) = (times.first(), times.last()) else { continue };
+        let (median, waited) = times[times.len() / 2];
+        println!("{name:<18}  {:>6}  {median:>10}  {:>10}  {:>10}  {waited:>19}", times.len(), min.0, max.0);
+    }
 }

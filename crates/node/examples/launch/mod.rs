@@ -118,7 +118,16 @@ impl Rack {
     ///
     /// # Errors
     /// If the command `rackloom` is missing or fails.
+    #[allow(dead_code, reason = "each example uses a part of this module")]
     pub(crate) fn up(program: &str, nodes: usize) -> Result<Self> {
+        Self::up_with(program, nodes, "")
+    }
+
+    /// Starts a rack with further lines of its rack file.
+    ///
+    /// # Errors
+    /// Those of [`Rack::up`].
+    pub(crate) fn up_with(program: &str, nodes: usize, more: &str) -> Result<Self> {
         let name = format!("{program}-{}", std::process::id());
         let folder = std::env::temp_dir().join(&name);
         std::fs::create_dir_all(&folder)?;
@@ -127,7 +136,7 @@ impl Rack {
         let seats = seats.join(",");
         // The death of a process is noticed at once. A living one may be silent for long on a busy machine.
         let text = format!(
-            "name: {program}\nshape: {{full-mesh: {{nodes: {nodes}}}}}\nservers: {{host: [{seats}]}}\ntimers: {{heartbeat_interval: 2s}}\n"
+            "name: {program}\nshape: {{full-mesh: {{nodes: {nodes}}}}}\nservers: {{host: [{seats}]}}\ntimers: {{heartbeat_interval: 2s}}\n{more}"
         );
         let file = rack.folder.join("rack.yaml");
         std::fs::write(&file, text)?;
