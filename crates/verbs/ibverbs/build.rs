@@ -1,0 +1,27 @@
+//! Makes the linker produce a shared library with versioned names from a program target.
+//!
+//! A `cdylib` cannot have versions of its own: the compiler passes a list of exported names that has none. A program target passes no list.
+//! Each name is required by `-u`, because a linker takes from a library only what is missing.
+
+use std::path::Path;
+
+fn main() {
+    let map =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("libibverbs.map");
+    println!("cargo:rerun-if-changed={}", map.display());
+    let text = std::fs::read_to_string(&map).expect("the list of names");
+    let mut arguments = vec!["-shared".to_owned(), "-Wl,-soname,libibverbs.so.1".to_owned()];
+    arguments.push(format!("-Wl,--version-script={}", map.display()));
+    // A name that is missing is an error of the build.
+    arguments.push("-Wl,-z,defs".to_owned());
+    let names = text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
+    let is_exported = |name: &&str| {
+        ["ibv_", "_ibv", "__", "_verbs", "verbs_", "execute_", "mult_", "mbps_"]
+            .iter()
+            .any(|begin| name.starts_with(begin))
+    };
+    arguments.extend(names.filter(is_exported).map(|name| format!("-Wl,-u,{name}")));
+    for argument in arguments {
+        println!("cargo:rustc-link-arg-bins={argument}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Queue pair: its queues, attributes and completions.
+//!
+//! Sends complete in the order in which they were posted. A queue pair in error flushes all its work requests at once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::completion::{CompletionQueue, Entry, Overflow, Places};
+use super::events::{AsyncEvent, Element, Events};
+use super::rules::{Service, State};
+use super::transport::Address;
+use super::work::{Receive, Send, Status};
+use crate::layout::attributes::{QpAttr, QpCap};
+use crate::layout::constants::*;
+use crate::layout::work::Wc;
+
+/// Reason why the oldest send is not executed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    NotReady,
+    NoAnswer,
+}
+
+/// Step of a stalled send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It waits for the deadline.
+    Waiting,
+    /// It is repeated because the deadline has passed.
+    Expired,
+    /// It is repeated before the deadline, because the target may have become ready.
+    Early,
+}
+
+/// State of the oldest send while it is repeated.
+pub(super) struct Stall {
+    pub(super) cause: Cause,
+    /// Repetitions that are left; `None` is no limit.
+    pub(super) left: Option<u32>,
+    /// Time of the next repetition; `None` is never.
+    pub(super) deadline_ns: Option<u64>,
+    pub(super) step: Step,
+}
+
+pub(super) struct QueuePair {
+    pub(super) number: u32,
+    pub(super) domain: u32,
+    pub(super) service: Service,
+    pub(super) send_completions: Arc<CompletionQueue>,
+    pub(super) receive_completions: Arc<CompletionQueue>,
+    pub(super) shared: Option<u32>,
+    pub(super) capacity: QpCap,
+    pub(super) signals_all: bool,
+    pub(super) owner: usize,
+    pub(super) events: Arc<Events<AsyncEvent>>,
+    pub(super) state: State,
+    pub(super) attributes: QpAttr,
+    pub(super) peer: Address,
+    pub(super) sends: VecDeque<Send>,
+    pub(super) receives: VecDeque<Receive>,
+    /// Places of the send queue that are in use, with those of sends that are done and not polled.
+    pub(super) places: Places,
+    /// Sends without a signal that are done and not yet freed by a later completion.
+    pub(super) unreported: u32,
+    /// Attempt that is at the transport.
+    pub(super) in_flight: Option<u64>,
+    pub(super) attempts: u64,
+    pub(super) stall: Option<Stall>,
+    pub(super) reports_drain: bool,
+    pub(super) is_established: bool,
+}
+
+impl QueuePair {
+    /// Sends an asynchronous event about this queue pair.
+    pub(super) fn report_event(&self, kind: u32) {
+        self.events.push(AsyncEvent { kind, element: Element::QueuePair(self.owner) });
+    }
+
+    /// Adds the completion of a send, unless it is a success without a signal.
+    fn report_send(&mut self, send: &Send, status: Status) -> Result<(), Overflow> {
+        let is_success = status == Status::Success;
+        if is_success && !send.is_signalled && !self.signals_all {
+            self.unreported += 1;
+            return Ok(());
+        }
+        let completion = Wc {
+            wr_id: send.id,
+            status: status as u32,
+            opcode: send.kind.opcode(),
+            byte_len: u32::try_from(send.data.length()).unwrap_or(u32::MAX),
+            qp_num: self.number,
+            ..Wc::default()
+        };
+        let freed = Some((Arc::clone(&self.places), std::mem::take(&mut self.unreported) + 1));
+        self.send_completions.push(Entry { completion, is_solicited: !is_success, freed })
+    }
+
+    /// Completes the oldest send with success.
+    pub(super) fn succeed_send(&mut self) {
+        let Some(send) = self.sends.pop_front() else { return };
+        if self.report_send(&send, Status::Success).is_err() {
+            self.overflow();
+        }
+    }
+
+    /// Completes the oldest send with an error and flushes the others.
+    pub(super) fn fail_send(&mut self, status: Status) {
+        debug_assert_ne!(status, Status::Success, "a success is no failure");
+        if let Some(send) = self.sends.pop_front() {
+            // After an overflow the queue pair enters the error state all the same.
+            let _ = self.report_send(&send, status);
+        }
+        match self.service {
+            Service::Rc => self.enter_error(),
+            Service::Ud => {
+                self.state = State::Sqe;
+                self.flush_sends();
+            }
+        }
+    }
+
+    /// Adds the completion of a receive. `completion` has its fields except the numbers of the request and of this queue pair.
+    pub(super) fn report_receive(&mut self, receive: &Receive, completion: Wc, is_solicited: bool) {
+        let completion = Wc { wr_id: receive.id, qp_num: self.number, ..completion };
+        let is_error = completion.status != Status::Success as u32;
+        let entry = Entry { completion, is_solicited: is_solicited || is_error, freed: None };
+        if self.receive_completions.push(entry).is_err() {
+            self.overflow();
+        }
+    }
+
+    fn overflow(&mut self) {
+        if self.state != State::Err {
+            self.report_event(EVENT_QP_FATAL);
+            self.enter_error();
+        }
+    }
+
+    /// Flushes the sends of a queue pair that is in error.
+    pub(super) fn flush_sends(&mut self) {
+        (self.stall, self.in_flight) = (None, None);
+        while let Some(send) = self.sends.pop_front() {
+            let _ = self.report_send(&send, Status::Flushed);
+        }
+    }
+
+    /// Flushes the receives of a queue pair that is in error.
+    pub(super) fn flush_receives(&mut self) {
+        while let Some(receive) = self.receives.pop_front() {
+            let completion = Wc { status: Status::Flushed as u32, opcode: WC_RECV, ..Wc::default() };
+            self.report_receive(&receive, completion, false);
+        }
+    }
+
+    /// Enters the error state and flushes all work requests.
+    pub(super) fn enter_error(&mut self) {
+        let was = std::mem::replace(&mut self.state, State::Err);
+        self.flush_sends();
+        self.flush_receives();
+        if self.shared.is_some() && was != State::Err {
+            self.report_event(EVENT_QP_LAST_WQE_REACHED);
+        }
+        debug_assert!(self.sends.is_empty() && self.receives.is_empty(), "a queue pair in error has no work");
+    }
+
+    /// Discards work requests and completions, and forgets attributes.
+    pub(super) fn reset(&mut self) {
+        self.state = State::Reset;
+        self.attributes = QpAttr::default();
+        self.sends.clear();
+        self.receives.clear();
+        (self.stall, self.in_flight, self.reports_drain, self.is_established) = (None, None, false, false);
+        self.send_completions.purge(self.number);
+        self.receive_completions.purge(self.number);
+        self.unreported = 0;
+        self.places.store(0, Ordering::Relaxed);
+    }
+
+    /// Reports that the send queue is drained, if the program wants to know.
+    pub(super) fn report_drain(&mut self) {
+        let is_drained = self.state == State::Sqd && self.stall.is_none() && self.in_flight.is_none();
+        if is_drained && std::mem::take(&mut self.reports_drain) {
+            self.report_event(EVENT_SQ_DRAINED);
+        }
+    }
+}

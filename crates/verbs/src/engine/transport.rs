@@ -1,0 +1,207 @@
+//! Interface to a fabric: requests of a queue pair are carried to a queue pair of a node, and each has an outcome.
+//!
+//! The engine decides order, retries, errors and completions. A transport moves a request to the target and the outcome back. It may do so at
+//! once, or later: then it returns [`Carried::Pending`] and the outcome is given to [`super::Engine::finish`]. A queue pair has at
+//! most one request at its transport, so a transport keeps no order of its own.
+
+use super::memory::{Piece, total};
+use crate::layout::Gid;
+
+/// Queue pair of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Number of the node; `None` if no node of the fabric has the address that the program gave.
+    pub node: Option<u32>,
+    /// Number of the queue pair at the node.
+    pub queue_pair: u32,
+}
+
+/// Remote memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Address in the addresses of the region.
+    pub address: u64,
+    /// Key of the region.
+    pub key: u32,
+}
+
+/// Data of a request: checked local memory, or bytes that were copied when the request was posted.
+#[derive(Debug)]
+pub enum Payload {
+    /// Local memory.
+    Pieces(Vec<Piece>),
+    /// Inline data.
+    Bytes(Box<[u8]>),
+}
+
+impl Payload {
+    /// Returns the memory with the data. Inline data stay where they are as long as the request exists.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Piece> {
+        match self {
+            Self::Pieces(pieces) => pieces.clone(),
+            Self::Bytes(bytes) => vec![Piece::of_bytes(bytes)],
+        }
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Pieces(pieces) => total(pieces),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// Header of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Q_Key.
+    pub key: u32,
+    /// Address of the sender.
+    pub source: Gid,
+    /// Address of the destination.
+    pub destination: Gid,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Flow label.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+}
+
+/// Operation of a request.
+#[derive(Debug)]
+pub enum Operation {
+    /// Message into a receive of the target.
+    Send {
+        /// Data.
+        payload: Payload,
+        /// Immediate data.
+        immediate: Option<u32>,
+        /// The receive's completion is solicited.
+        is_solicited: bool,
+    },
+    /// Data into memory of the target; with immediate data it also completes a receive.
+    Write {
+        /// Data.
+        payload: Payload,
+        /// Memory of the target.
+        remote: Remote,
+        /// Immediate data.
+        immediate: Option<u32>,
+        /// The receive's completion is solicited.
+        is_solicited: bool,
+    },
+    /// Data of the target into local memory.
+    Read {
+        /// Local memory.
+        into: Vec<Piece>,
+        /// Memory of the target.
+        remote: Remote,
+    },
+    /// Addition to eight bytes of the target. The old value goes into local memory.
+    FetchAdd {
+        /// Local memory.
+        into: Vec<Piece>,
+        /// Memory of the target.
+        remote: Remote,
+        /// Value that is added.
+        add: u64,
+    },
+    /// New value for eight bytes of the target, if they have the expected value. The old value goes into local memory.
+    CompareSwap {
+        /// Local memory.
+        into: Vec<Piece>,
+        /// Memory of the target.
+        remote: Remote,
+        /// Expected value.
+        expected: u64,
+        /// New value.
+        new: u64,
+    },
+    /// Message that may be lost.
+    Datagram {
+        /// Data.
+        payload: Payload,
+        /// Immediate data.
+        immediate: Option<u32>,
+        /// The receive's completion is solicited.
+        is_solicited: bool,
+        /// Header.
+        header: Datagram,
+    },
+}
+
+/// Identity of a request of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Queue pair that sent it.
+    pub queue_pair: u32,
+    /// Number of the attempt at this queue pair.
+    pub sequence: u64,
+}
+
+/// Request of a queue pair.
+#[derive(Debug)]
+pub struct Request {
+    /// Identity.
+    pub ticket: Ticket,
+    /// Sender.
+    pub from: Address,
+    /// Destination.
+    pub to: Address,
+    /// Operation.
+    pub operation: Operation,
+}
+
+/// Outcome of a request. A datagram is done when it has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The target has executed the request.
+    Done,
+    /// No receive is posted at the target. The sender waits this long before it repeats the request.
+    NotReady {
+        /// Nanoseconds.
+        wait_ns: u64,
+    },
+    /// No queue pair answers.
+    NoAnswer,
+    /// The target does not accept such a request.
+    InvalidRequest,
+    /// The key, the bounds or the rights of remote memory do not fit.
+    AccessDenied,
+    /// The target failed locally.
+    OperationFailed,
+}
+
+/// State of a request after [`Transport::carry`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// The request has its outcome.
+    Done(Outcome),
+    /// The outcome follows.
+    Pending,
+}
+
+/// Receiver of requests: executes them on the objects of its process.
+pub trait Target {
+    /// Executes a request: checks it, moves its data and completes a receive where the operation uses one.
+    fn execute(&mut self, request: &Request) -> Outcome;
+}
+
+/// Means by which requests reach other queue pairs.
+pub trait Transport: Send {
+    /// Returns the number of this node.
+    fn own_node(&self) -> u32;
+
+    /// Returns the addresses of the port of this node, by their index.
+    fn addresses(&self) -> &[Gid];
+
+    /// Returns the node with an address, or `None`.
+    fn node_of(&self, address: &Gid) -> Option<u32>;
+
+    /// Starts a request. `target` executes requests to this process.
+    fn carry(&mut self, request: &Request, target: &mut dyn Target) -> Carried;
+}

@@ -1,0 +1,12 @@
+//! The engine over its loopback transport: state rules, every operation, errors, retries and queues. Time is a number of the test.
+
+mod atomics_and_reads;
+mod datagrams;
+mod environment;
+mod errors;
+mod queues;
+mod retries;
+mod sends_and_writes;
+mod states;
+mod support;
+mod transports;
