@@ -54,6 +54,14 @@ want_valgrind() {
         echo 'valgrind cannot be installed; programs in C do not run under it'
 }
 
+# The verbs library is compared with the headers and tried with the utilities of the distribution; without them the tests say that they were not.
+want_verbs() {
+    [ -e /usr/include/infiniband/verbs.h ] && command -v ibv_devinfo >/dev/null && return
+    step 'installing headers and utilities of verbs'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils; } ||
+        echo 'they cannot be installed; the verbs library is not compared with them'
+}
+
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
 want_nvrtc() {
     local folder=target/nvrtc library
@@ -113,6 +121,7 @@ need_toolchain
 want_numpy
 want_tshark
 want_valgrind
+want_verbs
 want_nvrtc
 
 step 'cargo fmt --all --check'
