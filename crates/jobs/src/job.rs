@@ -77,6 +77,11 @@ impl Seat for Endpoint {
 pub trait Job: Send {
     /// Returns the regions that the engine must allocate (zeroed) and register before the first poll.
     fn regions(&self) -> Vec<RegionConfig>;
+    /// Returns those of the regions that hold only words by which ranks signal each other. They are in the memory of the host on every node: a
+    /// processor that waits reads such a word in nanoseconds, and a word on a device in microseconds.
+    fn word_regions(&self) -> Vec<RegionId> {
+        Vec::new()
+    }
     /// Processes an event of the endpoint.
     fn handle_event(&mut self, now: Instant, event: &Event);
     /// Polls the job: it issues commands until the seat refuses them, and reads local memory.

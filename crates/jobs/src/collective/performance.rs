@@ -8,12 +8,12 @@ mod trying;
 use rackloom_collectives::adapt::Adaptation;
 use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Instant, NodeId, RegionConfig};
+use rackloom_protocol::{Instant, NodeId, RegionConfig, RegionId};
 
 use super::check::{Check, Findings, Reference};
 use super::exchange::Exchange;
 use super::inputs::{Given, Inputs};
-use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT};
+use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT, SIGNALS};
 use super::probe::{self, Measured, Probe, Probed};
 use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
@@ -549,6 +549,10 @@ impl Play for Performance {
 
     fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
         self.memory_plan.needs[self.rank].regions(job_group, self.is_chosen())
+    }
+
+    fn word_regions(&self) -> Vec<RegionId> {
+        vec![SIGNALS]
     }
 
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step {

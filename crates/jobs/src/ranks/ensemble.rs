@@ -8,7 +8,9 @@
 use std::collections::BTreeSet;
 
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Access, Completion, Condition, Event, Instant, JobMemory, NodeId, RegionConfig};
+use rackloom_protocol::{
+    Access, Completion, Condition, Event, Instant, JobMemory, NodeId, RegionConfig, RegionId,
+};
 
 use super::barrier::Barrier;
 use super::issuer::Issuer;
@@ -54,6 +56,10 @@ pub(crate) struct Poll<'a> {
 pub(crate) trait Play: Send {
     /// Returns the regions beside [`CONTROL`].
     fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig>;
+    /// Returns the regions of [`Job::word_regions`] beside [`CONTROL`].
+    fn word_regions(&self) -> Vec<RegionId> {
+        Vec::new()
+    }
     /// Advances as far as possible without waiting, or as far as one poll may take.
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step;
     /// Records that all ranks have met.
@@ -433,6 +439,10 @@ impl<P: Play> Job for Ensemble<P> {
     fn regions(&self) -> Vec<RegionConfig> {
         let control = self.job_group.region(CONTROL, CONTROL_BYTES, Access::ALL);
         std::iter::once(control).chain(self.play.regions(&self.job_group)).collect()
+    }
+
+    fn word_regions(&self) -> Vec<RegionId> {
+        std::iter::once(CONTROL).chain(self.play.word_regions()).collect()
     }
 
     fn handle_event(&mut self, now: Instant, event: &Event) {

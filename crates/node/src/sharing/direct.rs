@@ -28,7 +28,7 @@ use rustix::event::PollFlags;
 use super::access::{AccessError, Need};
 use super::imported::ImportedRegion;
 use super::socket;
-use crate::memory::LocalMemory;
+use crate::memory::{Local, LocalMemory};
 
 /// Interval between checks of the owners' connections, each of which costs a system call.
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
@@ -160,21 +160,27 @@ impl Direct {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.look_at_owners();
         }
-        if memory.shared_device().is_some() {
-            // A read of a word on a device blocks for microseconds.
-            if now < self.word_due {
-                return false;
-            }
-            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
-        }
+        // A read of a word on a device blocks for microseconds.
+        let has_device = memory.shared_device().is_some();
+        let reads_device = now >= self.word_due;
+        let mut has_read = false;
         let mut waits = std::mem::take(&mut self.waits);
         let before = waits.len();
         waits.retain(|wait| {
+            if has_device && is_on_device(memory, wait) {
+                if !reads_device {
+                    return true;
+                }
+                has_read = true;
+            }
             let lost = wait.depends_on.is_some_and(|node| self.is_lost(node));
             let Some(result) = wait.look(memory, lost) else { return true };
             events(Event::Completed { operation: wait.operation, result });
             false
         });
+        if has_read {
+            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
+        }
         self.waits = waits;
         self.waits.len() < before
     }
@@ -399,6 +405,12 @@ impl Wait {
         }
         is_lost.then_some(Err(OperationError::Unreachable))
     }
+}
+
+/// Returns true if the word of a wait is on a device.
+fn is_on_device(memory: &impl LocalMemory, wait: &Wait) -> bool {
+    let word = LocalRange { region: wait.region, offset: wait.offset, length: 8 };
+    matches!(memory.local(word), Some(Local::Device(..)))
 }
 
 /// Writes the data, then the signal. Both are checked before the first byte moves.

@@ -33,8 +33,11 @@ pub(super) fn allocate(
         let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, demands).map(|_| ());
         tried.map_err(|error| format!("cannot hold memory as demanded: {error}"))?;
     }
+    let words = job.word_regions();
     for region in regions {
         let length = region.length;
+        let is_on_host = words.contains(&region.region);
+        let options = if is_on_host { options.device(None) } else { options };
         memory
             .allocate_with(region.region, length, options)
             .map_err(|error| format!("cannot allocate {length} bytes: {error}"))?;

@@ -209,3 +209,24 @@ fn nodes_to_reach(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
         .for_each(|(reachable, role)| *reachable &= *role == MemberRole::Endpoint);
     reachable
 }
+
+#[cfg(test)]
+mod tests {
+    use rackloom_protocol::Incarnation;
+
+    use super::*;
+
+    #[test]
+    fn a_seat_that_starts_waits_for_no_member_that_has_ended() {
+        let plan = Plan::parse("name: ring\nshape: {ring: {nodes: 4}}\n", "ring.yaml").expect("a plan");
+        let config = plan.member_config(NodeId(0), Incarnation(1));
+        let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
+        let mut observer = Observer::new(&plan, NodeId(0), &config, &[]);
+        assert!(!observer.is_up() && observer.is_awaited(NodeId(2)));
+        // Without both neighbours, the third node cannot be reached either.
+        observer.await_none_of(&[1], &neighbours, Some(&config));
+        assert!(observer.is_awaited(NodeId(2)) && !observer.is_awaited(NodeId(1)) && !observer.is_up());
+        observer.await_none_of(&[1, 3], &neighbours, Some(&config));
+        assert!(!observer.is_awaited(NodeId(2)) && observer.is_up());
+    }
+}

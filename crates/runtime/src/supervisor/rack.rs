@@ -412,7 +412,7 @@ impl Rack {
             let what = format!("{} ended before all links were up: {how}", seat.name);
             steps.extend(self.end(Ending::LostEarly(what)));
         } else {
-            if self.kind == RackKind::Standing {
+            if self.kind == RackKind::Standing && self.phase == Phase::Running {
                 steps.push(Step::SeatFreed);
             }
             steps.extend(self.settle());

@@ -135,13 +135,15 @@ fn a_member_that_leaves_a_standing_rack_reports_and_its_seat_becomes_vacant() {
     assert_eq!(rack.request_leave(1), [Step::RequestLeave(1)]);
     assert_eq!(rack.request_leave(1), [], "once");
     assert_eq!(rack.handle_notice(1, report()), [Step::CloseSocket(1)]);
-    assert_eq!(rack.ended(1, "exited with code 0".into()), [Step::Left(1)]);
+    assert_eq!(rack.ended(1, "exited with code 0".into()), [Step::Left(1), Step::SeatFreed]);
     assert!(
         rack.seats[1].is_vacant() && rack.seats[1].death.is_none() && rack.seats[1].earlier_deaths.is_empty()
     );
     assert!(rack.is_running(), "the rack stays");
+    assert_eq!(rack.starting().count(), 0);
     rack.taken(1, 77, 0);
     assert!(rack.seats[1].is_alive());
+    assert_eq!(rack.starting().collect::<Vec<_>>(), [1]);
 }
 
 #[test]
@@ -479,7 +481,7 @@ fn a_later_process_that_cannot_start_does_not_end_the_rack() {
     rack.ended(0, "killed by signal 9".into());
     rack.taken(0, 77, 5);
     assert_eq!(rack.handle_notice(0, Notice::Failed { what: "no memory".into() }), []);
-    assert_eq!(rack.ended(0, "left its seat".into()), []);
+    assert_eq!(rack.ended(0, "left its seat".into()), [Step::SeatFreed]);
     assert!(rack.is_running());
     assert_eq!(rack.seats[0].death.as_deref(), Some("no memory"));
 }
