@@ -58,7 +58,7 @@ want_valgrind() {
 want_verbs() {
     [ -e /usr/include/infiniband/verbs.h ] && command -v ibv_devinfo >/dev/null && return
     step 'installing headers and utilities of verbs'
-    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils; } ||
+    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm1; } ||
         echo 'they cannot be installed; the verbs library is not compared with them'
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The thread starts with the first send that waits. It runs the engine only at deadlines, so a program that never waits has no thread of ours.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,7 +68,10 @@ fn node_of(rank: &str, nodes: &str) -> u32 {
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| Process {
-        engine: Mutex::new(Engine::new(Box::new(Loopback::new(node().unwrap_or(0))))),
+        engine: Mutex::new(Engine::new(
+            Box::new(Loopback::new(node().unwrap_or(0))),
+            RandomState::new().build_hasher().finish(),
+        )),
         changed: Condvar::new(),
         start: Instant::now(),
         has_thread: AtomicBool::new(false),

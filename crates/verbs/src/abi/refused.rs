@@ -1,7 +1,7 @@
 //! Functions that this library has by name only: calls of parts that it lacks, and private functions of other drivers.
 //!
 //! Programs link drivers of vendors, which bind private functions when they are loaded. They are never called, because the device is of none of these
-//! vendors. A call returns an error in the form of its result. Arguments are not read, so the functions have none here: the caller
+//! vendors. The distribution's librdmacm binds functions that convert answers of the kernel, of which there are none. A call returns an error in the form of its result. Arguments are not read, so the functions have none here: the caller
 //! of C removes its arguments itself.
 
 use core::ffi::{c_int, c_void};
@@ -54,5 +54,6 @@ refused! {
         _verbs_init_and_alloc_context verbs_open_device;
     nothing:
         ibv_unimport_pd ibv_unimport_mr ibv_unimport_dm ibv_register_driver
-        verbs_register_driver_34 verbs_set_ops verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy __verbs_log;
+        verbs_register_driver_34 verbs_set_ops verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy __verbs_log
+        ibv_copy_ah_attr_from_kern ibv_copy_qp_attr_from_kern ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern;
 }

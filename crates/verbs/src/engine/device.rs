@@ -89,9 +89,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns a device without objects.
+    /// Returns a device without objects. The numbers of its queue pairs start at a position that follows from the seed.
+    ///
+    /// Processes of one node share its addresses, so a queue pair that is meant for another process could be found in this one. With a random seed it
+    /// is not found, and the connection has no answer.
     #[must_use]
-    pub fn new(transport: Box<dyn Transport>) -> Self {
+    pub fn new(transport: Box<dyn Transport>, seed: u64) -> Self {
         let objects = Objects {
             node: transport.own_node(),
             addresses: transport.addresses().to_vec(),
@@ -101,7 +104,7 @@ impl Engine {
             shared: BTreeMap::new(),
             stalled: BTreeSet::new(),
         };
-        Self { objects, transport, next_number: 1, next_queue_pair: FIRST_QUEUE_PAIR }
+        Self { objects, transport, next_number: 1, next_queue_pair: first_queue_pair(seed) }
     }
 
     /// Returns the addresses of the port, by their index.
@@ -516,6 +519,12 @@ impl Engine {
             }
         }
     }
+}
+
+/// Returns the first number of a queue pair for a seed.
+fn first_queue_pair(seed: u64) -> u32 {
+    let numbers = u64::from(QUEUE_PAIR_MAX - FIRST_QUEUE_PAIR + 1);
+    FIRST_QUEUE_PAIR + u32::try_from(seed % numbers).expect("a number below the largest one")
 }
 
 /// Checks values of attributes against the limits of the device.

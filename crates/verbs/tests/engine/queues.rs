@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rackloom_verbs::engine::{CompletionQueue, Element, Events, Kind, Receive, Service, State};
+use rackloom_verbs::engine::{
+    CompletionQueue, Element, Engine, Events, Kind, Loopback, Receive, Service, State,
+};
 use rackloom_verbs::layout::attributes::{QpAttr, SrqAttr};
 use rackloom_verbs::layout::constants::*;
 use rustix::io::Errno;
@@ -159,4 +161,17 @@ fn a_destroyed_queue_pair_leaves_no_completions_and_its_number_is_not_used_again
     assert!(!a.sends.is_used());
     assert!(!numbers.contains(&device.end(Service::Rc, None).number));
     assert_eq!(device.engine.destroy_queue_pair(a.number), Err(Errno::INVAL));
+}
+
+#[test]
+fn numbers_of_queue_pairs_start_where_the_seed_says_and_continue_after_the_largest_with_the_lowest() {
+    let first = |seed| {
+        let engine = Engine::new(Box::new(Loopback::new(0)), seed);
+        Device::of(engine).end(Service::Rc, None).number
+    };
+    assert_eq!((first(0), first(1), first(0xff_ffef)), (0x10, 0x11, 0xff_ffff));
+    assert_eq!(first(0xff_fff0), 0x10);
+    let mut device = Device::of(Engine::new(Box::new(Loopback::new(0)), 0xff_ffef));
+    let numbers = [(); 2].map(|()| device.end(Service::Ud, None).number);
+    assert_eq!(numbers, [0xff_ffff, 0x10]);
 }

@@ -76,7 +76,10 @@ impl Device {
     }
 
     pub(crate) fn with(transport: Box<dyn Transport>) -> Self {
-        let mut engine = Engine::new(transport);
+        Self::of(Engine::new(transport, 7))
+    }
+
+    pub(crate) fn of(mut engine: Engine) -> Self {
         let domain = engine.make_domain().expect("a domain");
         let events = Arc::new(Events::new().expect("a descriptor"));
         rustix::fs::fcntl_setfl(events.descriptor(), rustix::fs::OFlags::NONBLOCK).expect("a flag");

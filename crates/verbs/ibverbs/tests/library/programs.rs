@@ -51,6 +51,19 @@ fn a_program_in_c_uses_connections_and_datagrams_within_its_process() {
 }
 
 #[test]
+fn queue_pairs_of_two_processes_of_a_seat_are_not_mistaken_for_each_other() {
+    if !has_headers("queue_pairs_of_two_processes_of_a_seat_are_not_mistaken_for_each_other") {
+        return;
+    }
+    let library = Library::new();
+    let program = built(&library, "numbers");
+    let numbers = [(); 3].map(|()| printed(&mut on_seat(&library, &program)));
+    assert!(numbers.iter().all(|number| number.trim().parse::<u32>().is_ok()), "{numbers:?}");
+    // Numbers are random, of 24 bits.
+    assert!(numbers.iter().any(|number| *number != numbers[0]), "{numbers:?}");
+}
+
+#[test]
 fn threads_of_a_program_use_queue_pairs_at_the_same_time() {
     if !has_headers("threads_of_a_program_use_queue_pairs_at_the_same_time") {
         return;
@@ -101,4 +114,33 @@ fn the_information_utility_prints_all_of_the_device() {
     assert_eq!(value("link_layer"), "Ethernet");
     assert_eq!(value("active_mtu"), "4096 (5)");
     assert!(text.contains("::ffff:10.82.0.4, RoCE v2"), "{text}");
+}
+
+/// Returns the libraries of the distribution that are installed and bind names of libibverbs.
+fn dependents() -> Vec<PathBuf> {
+    let folder = Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+    let names = ["libmlx5.so.1", "libmlx4.so.1", "libefa.so.1", "libmana.so.1", "librdmacm.so.1"];
+    names.iter().map(|name| folder.join(name)).filter(|file| file.exists()).collect()
+}
+
+#[test]
+fn libraries_of_the_distribution_find_all_names_that_they_bind() {
+    const NAME: &str = "libraries_of_the_distribution_find_all_names_that_they_bind";
+    let files = dependents();
+    if files.is_empty() || Command::new("ldd").arg("--version").output().is_err() {
+        skip(NAME, "no such library is installed (packages ibverbs-providers and librdmacm1), or no ldd");
+        return;
+    }
+    let library = Library::new();
+    for file in files {
+        let output = library.command("ldd").arg("-r").arg(&file).output().expect("ldd starts");
+        let text =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(text.contains(&library.file().display().to_string()), "{}: {text}", file.display());
+        assert!(
+            !text.contains("undefined symbol") && !text.contains("not found"),
+            "{}: {text}",
+            file.display()
+        );
+    }
 }
