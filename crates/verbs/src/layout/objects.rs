@@ -57,7 +57,7 @@ pub struct Context {
     pub num_comp_vectors: c_int,
     /// Lock of the C library; unused here.
     pub mutex: Mutex,
-    /// All ones: a [`VerbsContext`] is around this structure.
+    /// All ones: a `VerbsContext` is around this structure.
     pub abi_compat: usize,
 }
 layout!(Context, 328, ops at 8, cmd_fd at 264, async_fd at 268, num_comp_vectors at 272, mutex at 280, abi_compat at 320);
