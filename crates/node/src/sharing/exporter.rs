@@ -325,14 +325,14 @@ impl Exporter {
             self.unrequested.push(Unrequested { config, address, terms, is_awaited: true });
             return Ok(());
         }
-        let control = Control::create(self.generation_next);
+        let control = Control::create(self.first_generation());
         self.add_export(config, bytes, terms, control)
     }
 
     /// Makes an export of memory of the program, for its first importer.
     fn export_requested(&mut self, region: RegionId) -> Result<(), ExportError> {
         let Some(index) = self.unrequested(region) else { return Ok(()) };
-        let control = Control::create_without_barriers(self.generation_next);
+        let control = Control::create_without_barriers(self.first_generation());
         let control = control.map_err(|cause| ExportError::System { region, cause })?;
         let Unrequested { config, address, terms, is_awaited } = self.unrequested.swap_remove(index);
         self.add_export(config, SharedBytes::InProgram(address), terms, Ok(control))?;
@@ -342,6 +342,11 @@ impl Exporter {
 
     fn unrequested(&self, region: RegionId) -> Option<usize> {
         self.unrequested.iter().position(|one| one.config.region == region)
+    }
+
+    /// Returns the generation for the control pages of the next export, with the mark of memory that is withheld.
+    const fn first_generation(&self) -> u64 {
+        self.generation_next | if self.is_withheld { WITHHELD } else { 0 }
     }
 
     /// Adds an export whose control pages have the next generation.

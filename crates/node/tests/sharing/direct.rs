@@ -24,8 +24,14 @@ struct Bench {
 
 impl Bench {
     fn new(kind: MemoryOptions, name: &str, access: Access) -> Self {
+        Self::with_owner(kind, name, access, |_| {})
+    }
+
+    /// Makes a bench whose owner is prepared before it exports its region.
+    fn with_owner(kind: MemoryOptions, name: &str, access: Access, prepare: impl FnOnce(&mut Owner)) -> Self {
         let directory = RunDirectory::new(name);
         let mut owner = Owner::at(kind, PARENT_NODE, directory.path(), seats(0));
+        prepare(&mut owner);
         owner.exporter.export(&mut owner.memory, config(access)).unwrap();
         let mut memory = rackloom::HostMemory::default();
         memory.allocate_with(OWN.region, OWN.length, kind).unwrap();
@@ -248,5 +254,20 @@ fn an_importer_without_accesses_while_memory_was_withheld_continues() {
         bench.owner.exporter.raise(REGION).unwrap();
         bench.owner.exporter.withhold(true);
         assert_eq!(bench.run(store(16, b"refuse", Completion::Visible)), Some(Err(OperationError::Revoked)));
+    }
+}
+
+#[test]
+fn a_region_that_is_exported_while_memory_is_withheld_is_withheld_too() {
+    for kind in memory_kinds() {
+        let mut bench =
+            Bench::with_owner(kind, "withheld-first", Access::ALL, |owner| owner.exporter.withhold(true));
+        assert!(bench.leaves(store(16, b"during", Completion::Visible)));
+        assert_eq!(&bench.owner.bytes()[16..22], &[0; 6], "nothing was done");
+        let mut bench = Bench::with_owner(kind, "withheld-no-more", Access::ALL, |owner| {
+            owner.exporter.withhold(true);
+            owner.exporter.withhold(false);
+        });
+        assert_eq!(bench.run(store(16, b"direct", Completion::Visible)), Some(Ok(0)));
     }
 }
