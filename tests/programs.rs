@@ -267,6 +267,10 @@ fn the_environment_is_printed_for_a_shell() {
 fn what_cannot_be_run_is_refused() {
     let session = Session::up("shared-memory");
     session.refused(127, &["exec", "--seat", "n0", "--", "there-is-no-such-program"]);
+    // A file in the place of a folder of PATH is an error of the system that hides that nothing was found.
+    let mut command = session.command(&["exec", "--seat", "n0", "--", "there-is-no-such-program"]);
+    let ended = command.env("PATH", "/bin:/dev/null/folder").output().expect("the command starts");
+    assert_eq!(ended.status.code(), Some(127));
     session.refused(126, &["exec", "--seat", "n0", "--", "/"]);
     assert!(session.refused(2, &["exec", "--seat", "n7", "--", "true"]).contains("n7"));
     assert!(session.refused(2, &["exec", "--seat", "s0", "--", "true"]).contains("no GPU node"));

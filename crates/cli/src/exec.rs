@@ -1,8 +1,11 @@
 //! `rackloom exec` and `rackloom env`: programs on seats of a rack that is up.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
@@ -36,13 +39,24 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     let environment = programs::take_for_this_process(&rack, &seat, arguments.hold, &Program::current())?;
     drop(rack);
     let error = Command::new(program).args(rest).envs(environment).exec();
-    let (code, hint) = match error.kind() {
-        ErrorKind::NotFound => (NOT_FOUND, "it is searched in PATH unless its name has a `/`"),
-        _ => (NOT_EXECUTABLE, "it must be an executable file"),
+    // A folder of PATH that cannot be searched is the error of the system, also if no folder has the program.
+    let (code, hint) = if error.kind() == ErrorKind::NotFound || !exists(program) {
+        (NOT_FOUND, "it is searched in PATH unless its name has a `/`")
+    } else {
+        (NOT_EXECUTABLE, "it must be an executable file")
     };
     let program = program.to_string_lossy();
     failure::print(&Failure::bad_input(format!("cannot run {program}: {error}")).hint(hint));
     Ok(ExitCode::from(code))
+}
+
+/// Returns true if there is a file of this name, in a folder of `PATH` unless the name has a `/`.
+fn exists(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
 
 /// Returns the seat with this name, or that of the rank in the environment.
@@ -119,8 +133,6 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-
     use super::*;
 
     #[test]
