@@ -21,6 +21,8 @@ const RATE_BITS_PER_S: f64 = 100e9;
 const DELAY_NS: f64 = 500.0;
 /// Payload of a frame of a long transfer, in bytes.
 const SEGMENT_BYTES: u64 = 4_096;
+/// Bytes of an element of the all-reduce: `f32`, the default of the job.
+const ELEMENT_BYTES: u64 = 4;
 /// Most runs of a job are after the loss and after the trial, so the median is one of these.
 const RUNS: u32 = 160;
 /// The trunks are cut after this time and this number of runs of the ring. The trial runs before the first size have then ended.
@@ -90,7 +92,8 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let seed = setup.seed;
     let mut trials = Vec::new();
     for bytes in setup.knobs.counts("bytes", setup.reduced) {
-        let run_bytes = setup.run_count(bytes);
+        // With more bytes, the array is still one of whole elements.
+        let run_bytes = setup.run_count(bytes).next_multiple_of(ELEMENT_BYTES);
         for (series, adapts) in [(KEPT, false), (RECHOSEN, true)] {
             trials.push(Trial {
                 series: series.to_owned(),
