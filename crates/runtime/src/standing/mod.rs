@@ -15,7 +15,6 @@ mod join;
 mod links;
 pub mod programs;
 mod rack;
-mod session;
 mod state;
 mod up;
 

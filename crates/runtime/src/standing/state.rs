@@ -9,6 +9,9 @@ use super::links;
 use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
 
+/// Role of members that have memory, in a status.
+pub(super) const GPU_NODE: &str = "gpu node";
+
 /// Returns the status of the rack.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
     let Supervisor { plan, rack, clock, here, active_faults, fault_names, .. } = supervisor;
@@ -104,7 +107,7 @@ fn verdict(seats: &[Seat]) -> Option<Verdict> {
 
 const fn role(role: MemberRole) -> &'static str {
     match role {
-        MemberRole::Endpoint => "gpu node",
+        MemberRole::Endpoint => GPU_NODE,
         MemberRole::Switch => "switch",
     }
 }

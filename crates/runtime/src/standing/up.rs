@@ -13,8 +13,8 @@ use rackloom_protocol::{Edge, MemberRole, NodeId};
 
 use super::background::{KeepOptions, Outcome};
 use super::rack::StandingRack;
-use super::session::start_session;
 use crate::channel::seat::{Channel, Received};
+use crate::machine::child::start_session;
 use crate::machine::directory::{RunDirectory, check_name};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;

@@ -15,9 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{
-    Pid, Signal, getpgid, getpid, getppid, kill_process_group, set_parent_process_death_signal,
-};
+use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
@@ -27,6 +25,7 @@ use tokio::time::timeout;
 
 use super::output::BoundedLog;
 use super::queue::ProcessEnd;
+use crate::machine::child::die_with_parent;
 
 /// Longest time for the rest of the output after the end of the process. A process outside of the group may hold the pipe open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -105,22 +104,10 @@ impl Drop for RankProcess {
 }
 
 fn spawn(program: &RankProgram<'_>, output: io::PipeWriter) -> io::Result<Child> {
-    let parent = getpid();
     let mut command = Command::new(program.program);
     command.args(program.arguments).current_dir(program.directory).envs(&program.environment);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
-    // SAFETY: needed because only the child can arrange its death with its parent. Between fork and exec the closure makes
-    // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied number.
-    unsafe {
-        command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the previous line. No signal would come then.
-            if getppid() != Some(parent) {
-                return Err(rustix::io::Errno::SRCH.into());
-            }
-            Ok(())
-        });
-    }
+    die_with_parent(command.as_std_mut());
     command.spawn()
 }
 

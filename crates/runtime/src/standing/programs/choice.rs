@@ -2,15 +2,13 @@
 
 use rackloom_control::request::RackStatus;
 
+use super::super::state::GPU_NODE;
 use crate::outcome::failure::Failure;
 
 /// Environment variables in which launchers give a process its rank, in the order in which they are read: MPICH, PMIx, Open MPI, Slurm, torch,
 /// and indexed jobs of Kubernetes.
 pub const RANK_VARIABLES: [&str; 6] =
     ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK", "JOB_COMPLETION_INDEX"];
-
-/// Role of members that programs can hold, as a status names it.
-const GPU_NODE: &str = "gpu node";
 
 /// Returns the names of the rack's GPU nodes, by rank.
 pub(super) fn nodes(status: &RackStatus) -> Vec<&str> {

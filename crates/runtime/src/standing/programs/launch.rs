@@ -12,10 +12,10 @@ use rackloom_control::request::RackStatus;
 use rackloom_control::submitted::{RACK_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SEAT_VARIABLE};
 
 use super::super::StandingRack;
-use super::super::session::start_session;
 use super::agent::{AgentOptions, AgentOutcome};
 use super::choice::nodes;
 use crate::channel::seat::{Channel, Received};
+use crate::machine::child::start_session;
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;

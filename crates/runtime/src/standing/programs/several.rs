@@ -9,8 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::machine::child::die_with_parent;
 use crate::machine::interruption::Interruption;
 use crate::outcome::failure::Failure;
 
@@ -112,20 +113,8 @@ impl Running {
 }
 
 fn start(mut command: Command) -> io::Result<Child> {
-    let parent = getpid();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    // SAFETY: needed because only the child can arrange its death with its parent. Between fork and exec the closure makes
-    // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied number.
-    unsafe {
-        command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the previous line. No signal would come then.
-            if getppid() != Some(parent) {
-                return Err(rustix::io::Errno::SRCH.into());
-            }
-            Ok(())
-        });
-    }
+    die_with_parent(&mut command);
     command.spawn()
 }
 

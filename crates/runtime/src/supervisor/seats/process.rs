@@ -26,6 +26,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::service::SeatService;
 use super::socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
+use crate::machine::child::die_with_parent;
 use crate::supervisor::wires::contract::Environment;
 
 /// Environment variable with the log filter of seats.
@@ -125,8 +126,6 @@ fn spawn(
     log: Option<File>,
     log_level: Option<&str>,
 ) -> io::Result<Child> {
-    use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
-    let parent: Pid = getpid();
     let Environment { inherited, own_network } = environment.clone();
     let mut command = Command::from(program);
     command.stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
@@ -136,15 +135,11 @@ fn spawn(
     if let Some(level) = log_level {
         command.env(LOG_VARIABLE, level);
     }
+    die_with_parent(command.as_std_mut());
     // SAFETY: needed to arrange what only the child can arrange for itself. Between fork and exec the closure makes
     // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied numbers.
     unsafe {
         command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the previous line. No signal would come then.
-            if getppid() != Some(parent) {
-                return Err(rustix::io::Errno::SRCH.into());
-            }
             if own_network {
                 rackloom::namespaces::enter_new_network_namespace()?;
             }
