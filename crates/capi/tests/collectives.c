@@ -1,37 +1,15 @@
 /* Scans, parts of own lengths, arrays in place, reductions of the program, persistent collectives, and groups that choose their algorithms again:
  * four nodes in one process, a thread for each. */
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <rackloom.h>
+#include "nodes.h"
 
-enum { NODES = 4, COUNT = 6, RUNS = 20, CALLS_MAX = 480 };
+enum { COUNT = 6, RUNS = 20, CALLS_MAX = 480 };
 
 /* Under valgrind a node may be silent for longer than usual. */
 static const char *MESH = "name: mesh\nshape: {full-mesh: {nodes: 4}}\ntimers: {heartbeat_interval: 2s}\n";
-
-static rackloom_fabric fabric;
-static pthread_barrier_t meeting;
-static atomic_int failures = 0;
-
-static void expect(int is_right, const char *what, uint32_t me, int line) {
-    if (!is_right) {
-        char text[512] = "";
-        rackloom_last_error(text, sizeof text, NULL);
-        fprintf(stderr, "line %d, node %" PRIu32 ": %s; last error: %s\n", line, me, what, text);
-        failures++;
-    }
-}
-
-#define TRUE(condition) expect((condition), #condition, me, __LINE__)
-#define CODE(code, call) expect((call) == RACKLOOM_ERROR_##code, #call " is not " #code, me, __LINE__)
-#define OK(call) CODE(OK, call)
 
 static rackloom_collective integers(uint32_t kind, const void *input, uint64_t input_count, void *output, uint64_t output_count) {
     return (rackloom_collective){.size = sizeof(rackloom_collective),
@@ -457,22 +435,5 @@ static void *run_node(void *argument) {
 }
 
 int main(void) {
-    pthread_t threads[NODES];
-    if (rackloom_fabric_local(MESH, "mesh.yaml", &fabric) != RACKLOOM_ERROR_OK ||
-        pthread_barrier_init(&meeting, NULL, NODES) != 0) {
-        fprintf(stderr, "the rack cannot be made\n");
-        return 1;
-    }
-    for (uintptr_t index = 0; index < NODES; index++) {
-        if (pthread_create(&threads[index], NULL, run_node, (void *)index) != 0) {
-            abort();
-        }
-    }
-    for (int index = 0; index < NODES; index++) {
-        pthread_join(threads[index], NULL);
-    }
-    pthread_barrier_destroy(&meeting);
-    rackloom_fabric_free(fabric);
-    printf("%d nodes, %d failed\n", NODES, (int)failures);
-    return failures > 0;
+    return run_nodes(MESH, "mesh.yaml", run_node);
 }

@@ -1,34 +1,12 @@
 /* Groups that are made from groups, and collectives in progress: four nodes in one process, a thread for each. */
-#include <inttypes.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include <rackloom.h>
+#include "nodes.h"
 
-enum { NODES = 4, COUNT = 1 << 16 };
+enum { COUNT = 1 << 16 };
 
 /* Under valgrind a node may be silent for longer than usual. */
 static const char *BOXES = "name: boxes\nshape: {star: {nodes: 4}}\nservers: {a: [n0, n1, n2]}\ntimers: {heartbeat_interval: 2s}\n";
-
-static rackloom_fabric fabric;
-static pthread_barrier_t meeting;
-static atomic_int failures = 0;
-
-static void expect(int is_right, const char *what, uint32_t me, int line) {
-    if (!is_right) {
-        char text[512] = "";
-        rackloom_last_error(text, sizeof text, NULL);
-        fprintf(stderr, "line %d, node %" PRIu32 ": %s; last error: %s\n", line, me, what, text);
-        failures++;
-    }
-}
-
-#define TRUE(condition) expect((condition), #condition, me, __LINE__)
-#define CODE(code, call) expect((call) == RACKLOOM_ERROR_##code, #call " is not " #code, me, __LINE__)
-#define OK(call) CODE(OK, call)
 
 static int64_t sum(rackloom_group group, int64_t value, uint32_t me) {
     OK(rackloom_group_all_reduce(group, &value, 1, RACKLOOM_INT64, RACKLOOM_SUM));
@@ -181,22 +159,5 @@ static void *run_node(void *argument) {
 }
 
 int main(void) {
-    pthread_t threads[NODES];
-    if (rackloom_fabric_local(BOXES, "boxes.yaml", &fabric) != RACKLOOM_ERROR_OK ||
-        pthread_barrier_init(&meeting, NULL, NODES) != 0) {
-        fprintf(stderr, "the rack cannot be made\n");
-        return 1;
-    }
-    for (uintptr_t index = 0; index < NODES; index++) {
-        if (pthread_create(&threads[index], NULL, run_node, (void *)index) != 0) {
-            abort();
-        }
-    }
-    for (int index = 0; index < NODES; index++) {
-        pthread_join(threads[index], NULL);
-    }
-    pthread_barrier_destroy(&meeting);
-    rackloom_fabric_free(fabric);
-    printf("%d nodes, %d failed\n", NODES, (int)failures);
-    return failures > 0;
+    return run_nodes(BOXES, "boxes.yaml", run_node);
 }
