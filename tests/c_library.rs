@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use support::session::Session;
 use support::{root, scratch, wires, within};
 
 /// Longest time of one program, on a busy machine under valgrind.
@@ -40,19 +41,10 @@ fn compile(source: &str) -> PathBuf {
     program
 }
 
-/// Racks of a test in a run directory of its own. A rack that a failed program leaves is taken down.
-struct Session(PathBuf);
-
 impl Session {
-    fn new() -> Self {
-        let path = scratch("session");
-        std::fs::create_dir(&path).expect("the folder can be written");
-        Self(path)
-    }
-
     /// Runs a program to its end, which is in time and a success.
-    fn passes(&self, mut command: Command, arguments: &[&str]) -> String {
-        command.args(arguments).env("XDG_RUNTIME_DIR", &self.0).stdin(Stdio::null());
+    fn program_passes(&self, mut command: Command, arguments: &[&str]) -> String {
+        command.args(arguments).env("XDG_RUNTIME_DIR", &self.path).stdin(Stdio::null());
         let shown = format!("{command:?}");
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -65,25 +57,18 @@ impl Session {
     }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = support::rackloom(&["down"]).in_run_directory(&self.0).finish();
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 const RACKLOOM: &str = env!("CARGO_BIN_EXE_rackloom");
 
 #[test]
 fn ping_pong_prints_latencies() {
-    let printed = Session::new().passes(Command::new(compile("examples-c/ping_pong.c")), &["200"]);
+    let printed = Session::begin().program_passes(Command::new(compile("examples-c/ping_pong.c")), &["200"]);
     assert!(printed.starts_with("200 round trips of 8 bytes: p50 "), "{printed}");
 }
 
 #[test]
 fn processes_of_a_standing_rack_add_their_vectors() {
     let ring = Command::new(compile("examples-c/ring_all_reduce.c"));
-    let printed = Session::new().passes(ring, &[RACKLOOM, "4"]);
+    let printed = Session::begin().program_passes(ring, &[RACKLOOM, "4"]);
     for rank in 0..4 {
         assert!(printed.contains(&format!("n{rank}: 256 numbers are the sum of all nodes\n")), "{printed}");
     }
@@ -93,7 +78,7 @@ fn processes_of_a_standing_rack_add_their_vectors() {
 #[test]
 fn workers_of_a_parameter_server_find_the_line_while_links_lose_frames() {
     let server = Command::new(compile("examples-c/parameter_server.c"));
-    let printed = Session::new().passes(server, &[RACKLOOM, "3", "150"]);
+    let printed = Session::begin().program_passes(server, &[RACKLOOM, "3", "150"]);
     for line in [
         "1 fault injected; the rack is up",
         "(the points lie on y = 3 x - 2)",
@@ -105,7 +90,7 @@ fn workers_of_a_parameter_server_find_the_line_while_links_lose_frames() {
 
 #[test]
 fn misuse_of_each_function_is_an_error_code() {
-    let printed = Session::new().passes(Command::new(compile("tests/misuse.c")), &[RACKLOOM]);
+    let printed = Session::begin().program_passes(Command::new(compile("tests/misuse.c")), &[RACKLOOM]);
     let checks = printed.split(' ').next().and_then(|count| count.parse().ok());
     assert!(checks >= Some(500), "{printed}");
     assert!(printed.ends_with(" checks, 0 failed\n"), "{printed}");
@@ -113,13 +98,13 @@ fn misuse_of_each_function_is_an_error_code() {
 
 #[test]
 fn groups_are_made_from_groups_and_collectives_run_in_the_background() {
-    let printed = Session::new().passes(Command::new(compile("tests/groups.c")), &[]);
+    let printed = Session::begin().program_passes(Command::new(compile("tests/groups.c")), &[]);
     assert_eq!(printed, "4 nodes, 0 failed\n");
 }
 
 #[test]
 fn collectives_of_each_form_have_the_right_results() {
-    let printed = Session::new().passes(Command::new(compile("tests/collectives.c")), &[]);
+    let printed = Session::begin().program_passes(Command::new(compile("tests/collectives.c")), &[]);
     assert_eq!(printed, "4 nodes, 0 failed\n");
 }
 
@@ -131,7 +116,7 @@ fn passed(printed: &str) -> bool {
 
 #[test]
 fn pools_keep_memory_and_give_it_back() {
-    let printed = Session::new().passes(Command::new(compile("tests/pools.c")), &[]);
+    let printed = Session::begin().program_passes(Command::new(compile("tests/pools.c")), &[]);
     assert!(passed(&printed), "{printed}");
 }
 
@@ -205,36 +190,36 @@ fn valgrind(program: &Path) -> Option<Command> {
 
 #[test]
 fn programs_in_c_have_no_error_under_valgrind() {
-    let session = Session::new();
+    let session = Session::begin();
     if let Some(ping_pong) = valgrind(&compile("examples-c/ping_pong.c")) {
-        let printed = session.passes(ping_pong, &["20"]);
+        let printed = session.program_passes(ping_pong, &["20"]);
         assert!(printed.starts_with("20 round trips"), "{printed}");
     }
     if let Some(groups) = valgrind(&compile("tests/groups.c")) {
-        assert_eq!(session.passes(groups, &[]), "4 nodes, 0 failed\n");
+        assert_eq!(session.program_passes(groups, &[]), "4 nodes, 0 failed\n");
     }
     if let Some(collectives) = valgrind(&compile("tests/collectives.c")) {
-        assert_eq!(session.passes(collectives, &[]), "4 nodes, 0 failed\n");
+        assert_eq!(session.program_passes(collectives, &[]), "4 nodes, 0 failed\n");
     }
     if let Some(pools) = valgrind(&compile("tests/pools.c")) {
-        let printed = session.passes(pools, &[]);
+        let printed = session.program_passes(pools, &[]);
         assert!(passed(&printed), "{printed}");
     }
     if let Some(misuse) = valgrind(&compile("tests/misuse.c")) {
-        let printed = session.passes(misuse, &[RACKLOOM]);
+        let printed = session.program_passes(misuse, &[RACKLOOM]);
         assert!(printed.ends_with(" checks, 0 failed\n"), "{printed}");
     }
 }
 
 #[test]
 fn processes_in_c_have_no_error_under_valgrind() {
-    let session = Session::new();
+    let session = Session::begin();
     if let Some(ring) = valgrind(&compile("examples-c/ring_all_reduce.c")) {
-        let printed = session.passes(ring, &[RACKLOOM, "3"]);
+        let printed = session.program_passes(ring, &[RACKLOOM, "3"]);
         assert!(printed.ends_with("3 nodes, 0 failed\n"), "{printed}");
     }
     if let Some(server) = valgrind(&compile("examples-c/parameter_server.c")) {
-        let printed = session.passes(server, &[RACKLOOM, "2", "150"]);
+        let printed = session.program_passes(server, &[RACKLOOM, "2", "150"]);
         assert!(printed.contains("0 processes failed"), "{printed}");
     }
 }
@@ -245,6 +230,7 @@ fn the_program_of_the_guide_compiles_and_runs() {
     let program = guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
     let source = scratch("guide.c");
     std::fs::write(&source, program).expect("the scratch folder can be written");
-    let printed = Session::new().passes(Command::new(compile(source.to_str().expect("a plain path"))), &[]);
+    let printed =
+        Session::begin().program_passes(Command::new(compile(source.to_str().expect("a plain path"))), &[]);
     assert_eq!(printed, "hello 0\n");
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use support::{rackloom, scratch, within};
+use support::session::Session;
+use support::{rackloom, within};
 
 /// Longest time of one program, on a busy machine. The programs limit each of their own waits to a minute.
 const TIMEOUT: Duration = Duration::from_secs(240);
@@ -21,20 +22,11 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Run directory for the racks of one test.
-struct Session(PathBuf);
-
 impl Session {
-    fn new() -> Self {
-        let path = scratch("session");
-        std::fs::create_dir(&path).expect("the folder can be written");
-        Self(path)
-    }
-
     /// Runs an example to its end.
     fn run(&self, name: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(example(name));
-        command.args(arguments).env("XDG_RUNTIME_DIR", &self.0).env("TMPDIR", &self.0);
+        command.args(arguments).env("XDG_RUNTIME_DIR", &self.path).env("TMPDIR", &self.path);
         command.env("RACKLOOM", env!("CARGO_BIN_EXE_rackloom"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let shown = format!("{command:?}");
@@ -45,7 +37,7 @@ impl Session {
     }
 
     /// Returns the output of an example that ends with 0 and prints no error.
-    fn passes(&self, name: &str, arguments: &[&str]) -> String {
+    fn example_passes(&self, name: &str, arguments: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.run(name, arguments);
         let (stdout, stderr) = (text(&stdout), text(&stderr));
         assert!(status.success() && stderr.is_empty(), "{name} {arguments:?}: {status}\n{stdout}\n{stderr}");
@@ -60,8 +52,8 @@ impl Session {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
-        let racks = names(self.0.join("rackloom")).into_iter().filter(|name| !name.starts_with('.'));
-        let files = names(self.0.clone()).into_iter().filter(|name| name != "rackloom");
+        let racks = names(self.path.join("rackloom")).into_iter().filter(|name| !name.starts_with('.'));
+        let files = names(self.path.clone()).into_iter().filter(|name| name != "rackloom");
         files.chain(racks).collect()
     }
 
@@ -70,13 +62,6 @@ impl Session {
         let Output { status, stdout, stderr } = self.run(name, arguments);
         assert_eq!(status.code(), Some(1), "{name} {arguments:?}\n{}\n{}", text(&stdout), text(&stderr));
         text(&stderr)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.0).finish();
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -113,9 +98,9 @@ fn operations_through_memory(printed: &str) -> u64 {
 
 #[test]
 fn training_has_the_bits_of_one_process() {
-    let session = Session::new();
+    let session = Session::begin();
     for nodes in ["2", "3", "4"] {
-        let printed = session.passes("training", &["--nodes", nodes, "--steps", "12"]);
+        let printed = session.example_passes("training", &["--nodes", nodes, "--steps", "12"]);
         assert_eq!(ranks_of_equal_steps(&printed), [nodes; 12], "{printed}");
         assert!(operations_through_memory(&printed) > 0, "{printed}");
         let all = format!("{nodes} of {nodes} ranks have the network of one process, to the bit\n");
@@ -126,11 +111,11 @@ fn training_has_the_bits_of_one_process() {
 /// Steps that sum their buckets after the backward pass have the bits of the others. Frames carry the buckets if links have a delay.
 #[test]
 fn training_compares_steps_with_and_without_overlap() {
-    let session = Session::new();
+    let session = Session::begin();
     let arguments =
         ["--nodes", "2", "--steps", "12", "--overlap", "compare", "--layers", "3", "--width", "16"];
     for (more, has_delay) in [(&[][..], false), (&["--link-delay-us", "100"], true)] {
-        let printed = session.passes("training", &[&arguments, more].concat());
+        let printed = session.example_passes("training", &[&arguments, more].concat());
         assert_eq!(ranks_of_equal_steps(&printed), ["2"; 12], "{printed}");
         assert_eq!(operations_through_memory(&printed) == 0, has_delay, "{printed}");
         for kind in ["during backward", "after backward"] {
@@ -150,7 +135,7 @@ fn training_compares_steps_with_and_without_overlap() {
 /// The comparison is not trivial: a ring adds in another order than the ranks, and the program says so.
 #[test]
 fn training_with_another_order_of_addition_ends_with_1() {
-    let session = Session::new();
+    let session = Session::begin();
     let Output { status, stdout, .. } = session.run("training", &["--steps", "12", "--algorithm", "ring"]);
     let printed = text(&stdout);
     assert_eq!(status.code(), Some(1), "{printed}");
@@ -159,28 +144,28 @@ fn training_with_another_order_of_addition_ends_with_1() {
             && printed.ends_with("0 of 4 ranks have the network of one process, to the bit\n"),
         "{printed}"
     );
-    let printed = session.passes("training", &["--steps", "12", "--algorithm", "one-shot"]);
+    let printed = session.example_passes("training", &["--steps", "12", "--algorithm", "one-shot"]);
     assert_eq!(ranks_of_equal_steps(&printed), ["4"; 12], "{printed}");
 }
 
 #[test]
 fn training_with_gradients_on_a_device_has_the_bits_of_one_process() {
-    let printed = Session::new().passes("training", &["--device", "fake:7", "--steps", "6"]);
+    let printed = Session::begin().example_passes("training", &["--device", "fake:7", "--steps", "6"]);
     assert_eq!(ranks_of_equal_steps(&printed), ["4"; 6], "{printed}");
 }
 
 #[test]
 fn training_on_a_missing_device_ends_with_one_error() {
-    let error = Session::new().fails("training", &["--device", "cuda:99"]);
+    let error = Session::begin().fails("training", &["--device", "cuda:99"]);
     assert!(error.starts_with("error: cannot open the device: ") && error.contains("hint: "), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
 #[test]
 fn training_goes_on_with_the_remaining_ranks_after_a_kill() {
-    let session = Session::new();
+    let session = Session::begin();
     for (kill_at, ranks) in [("0", ["3"; 6]), ("2", ["4", "4", "3", "3", "3", "3"])] {
-        let printed = session.passes("training", &["--steps", "6", "--kill-at", kill_at]);
+        let printed = session.example_passes("training", &["--steps", "6", "--kill-at", kill_at]);
         assert!(printed.starts_with(&format!("n1 is killed in step {kill_at}\n")), "{printed}");
         assert_eq!(ranks_of_equal_steps(&printed), ranks, "{printed}");
         assert!(printed.ends_with("3 of 3 ranks have the network of one process, to the bit\n"), "{printed}");
@@ -189,10 +174,10 @@ fn training_goes_on_with_the_remaining_ranks_after_a_kill() {
 
 #[test]
 fn training_goes_on_from_a_checkpoint_after_a_kill() {
-    let session = Session::new();
+    let session = Session::begin();
     for (kill_at, again) in [("3", "0"), ("7", "5")] {
         let arguments = ["--steps", "9", "--kill-at", kill_at, "--recovery", "checkpoint"];
-        let printed = session.passes("training", &arguments);
+        let printed = session.example_passes("training", &arguments);
         let expected = format!("n1 is killed in step {kill_at}\nall ranks start again from step {again}\n");
         assert!(printed.starts_with(&expected), "{printed}");
         assert_eq!(ranks_of_equal_steps(&printed), ["4"; 9], "{printed}");
@@ -202,15 +187,15 @@ fn training_goes_on_from_a_checkpoint_after_a_kill() {
 
 #[test]
 fn every_ping_is_received_once() {
-    let printed = Session::new().passes("ping_pong", &[]);
+    let printed = Session::begin().example_passes("ping_pong", &[]);
     assert!(printed.starts_with("1000 rounds, the ball shows 2000; "), "{printed}");
 }
 
 #[test]
 fn every_rank_of_a_ring_has_the_sum_of_all() {
-    let session = Session::new();
+    let session = Session::begin();
     for ranks in [2, 3, 4] {
-        let printed = session.passes("ring_all_reduce", &[&ranks.to_string()]);
+        let printed = session.example_passes("ring_all_reduce", &[&ranks.to_string()]);
         let expected =
             format!("{ranks} ranks, {} numbers each; every rank has the sum of all\n", ranks * 1024);
         assert_eq!(printed, expected);
@@ -219,7 +204,7 @@ fn every_rank_of_a_ring_has_the_sum_of_all() {
 
 #[test]
 fn workers_of_a_parameter_server_find_the_line() {
-    let printed = Session::new().passes("parameter_server", &[]);
+    let printed = Session::begin().example_passes("parameter_server", &[]);
     let numbers: Vec<f64> = printed.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [_, _, slope, intercept, ..] = numbers[..] else { panic!("{printed}") };
     assert!((slope - 3.0).abs() < 0.05 && (intercept + 2.0).abs() < 0.05, "{printed}");
@@ -227,11 +212,11 @@ fn workers_of_a_parameter_server_find_the_line() {
 
 #[test]
 fn a_process_takes_two_seats_of_a_rack_and_a_missing_rack_is_an_error() {
-    let session = Session::new();
+    let session = Session::begin();
     let file = support::topology("ring-4.yaml");
     let file = file.to_str().expect("a plain path");
     let on_rack = |arguments: &[&str]| {
-        let ended = rackloom(arguments).in_run_directory(&session.0).finish();
+        let ended = rackloom(arguments).in_run_directory(&session.path).finish();
         assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
     };
     on_rack(&["up", file, "--vacant", "n1,n3"]);
@@ -268,9 +253,9 @@ fn check_pipeline(printed: &str) {
 
 #[test]
 fn pipeline_decides_as_one_process_and_its_queues_are_bounded() {
-    let session = Session::new();
+    let session = Session::begin();
     for decision_us in ["0", "300"] {
-        let printed = session.passes("pipeline", &["--items", "300", "--decision-us", decision_us]);
+        let printed = session.example_passes("pipeline", &["--items", "300", "--decision-us", decision_us]);
         check_pipeline(&printed);
         let [items, redone, lost, strong] = items(&printed);
         assert_eq!((items, redone, lost), (300, 0, 0), "{printed}");
@@ -280,9 +265,9 @@ fn pipeline_decides_as_one_process_and_its_queues_are_bounded() {
 
 #[test]
 fn pipeline_extracts_the_items_of_a_killed_process_again() {
-    let session = Session::new();
+    let session = Session::begin();
     for kill_at in ["0", "150", "299"] {
-        let printed = session.passes("pipeline", &["--items", "300", "--kill-at", kill_at]);
+        let printed = session.example_passes("pipeline", &["--items", "300", "--kill-at", kill_at]);
         check_pipeline(&printed);
         let [items, redone, lost, _] = items(&printed);
         assert!((items, lost) == (300, 0) && (1..=4).contains(&redone), "{printed}");
@@ -298,12 +283,12 @@ fn pipeline_extracts_the_items_of_a_killed_process_again() {
 /// The aggregation and the decision have one process each. The decisions before the checkpoint are not made again.
 #[test]
 fn pipeline_goes_on_from_a_checkpoint_after_a_kill_of_any_other_stage() {
-    let session = Session::new();
+    let session = Session::begin();
     for (stage, node) in [("aggregation", "n3"), ("decision", "n4")] {
         for kill_at in [0_u64, 1, 137, 299] {
             let kill_at_text = kill_at.to_string();
             let arguments = ["--items", "300", "--kill-at", &kill_at_text, "--kill", stage];
-            let printed = session.passes("pipeline", &arguments);
+            let printed = session.example_passes("pipeline", &arguments);
             check_pipeline(&printed);
             let [items, _, lost, strong] = items(&printed);
             assert!((items, lost) == (300, 0) && strong > 0, "{printed}");
@@ -324,7 +309,7 @@ fn pipeline_goes_on_from_a_checkpoint_after_a_kill_of_any_other_stage() {
 
 #[test]
 fn options_that_an_example_does_not_have_are_errors() {
-    let session = Session::new();
+    let session = Session::begin();
     for name in ["training", "pipeline"] {
         let error = session.fails(name, &["--speed", "3"]);
         assert!(error.starts_with("error: there is no option --speed; options: --"), "{error}");
