@@ -151,6 +151,28 @@ fn a_full_pool_is_an_error_and_a_growing_pool_stops_at_its_limit() {
 }
 
 #[test]
+fn a_limit_below_the_reserved_bytes_ends_growth() {
+    let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
+    pool.set_growth(BYTES, BYTES / 2);
+    pool.allocate(&mut memory, wanted(BYTES)).unwrap();
+    let refused = pool.allocate(&mut memory, wanted(1)).unwrap_err();
+    assert!(matches!(refused, PoolError::NoSpace { requested: 64, reserved: BYTES, .. }), "{refused}");
+}
+
+#[test]
+fn a_block_is_found_by_its_serial_number_while_it_is_allocated() {
+    let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
+    let old = pool.allocate(&mut memory, wanted(10)).unwrap();
+    assert_eq!(pool.find(old.region, old.offset, old.serial()), Some(old));
+    assert_eq!(pool.find(old.region, old.offset, old.serial() + 1), None);
+    assert_eq!(pool.find(old.region, old.offset + 1, old.serial()), None);
+    pool.free(old).unwrap();
+    let new = pool.allocate(&mut memory, wanted(20)).unwrap();
+    assert_eq!(pool.find(old.region, old.offset, old.serial()), None);
+    assert_eq!(pool.find(new.region, new.offset, new.serial()), Some(new));
+}
+
+#[test]
 fn a_block_is_freed_once_and_only_by_its_own_handle() {
     let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
     let old = pool.allocate(&mut memory, wanted(10)).unwrap();

@@ -107,7 +107,7 @@ pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperati
 pub use rackloom_plan::{Plan, PlanError};
 pub use rackloom_protocol::{
     Access, Condition, InvalidCommand, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress,
-    Signal, SignalKind, Width,
+    Signal, SignalKind, Tenant, Width,
 };
 pub use request::{Outcome, Received, Request};
 pub use seat::job::JobSeat;

@@ -109,6 +109,14 @@ pub struct Block {
     serial: u64,
 }
 
+impl Block {
+    /// Returns the number that distinguishes this block from an earlier one at the same offset. [`Pool::find`] finds the block by it.
+    #[must_use]
+    pub const fn serial(&self) -> u64 {
+        self.serial
+    }
+}
+
 /// Error of a pool. The pool is unchanged after an error.
 ///
 /// `Send` and `Sync`: plain data.
@@ -275,6 +283,13 @@ impl Pool {
         Ok(Block { region, offset, bytes, serial })
     }
 
+    /// Returns the allocated block that begins at `offset` of a region and has this serial number. `None` if there is none, or if it was freed.
+    #[must_use]
+    pub fn find(&self, region: RegionId, offset: u64, serial: u64) -> Option<Block> {
+        let live = self.live.get(&(region, offset)).filter(|live| live.serial == serial)?;
+        Some(Block { region, offset, bytes: live.bytes, serial })
+    }
+
     /// Frees a block.
     ///
     /// # Errors
@@ -360,7 +375,7 @@ impl Pool {
         if self.options.growth_bytes == 0 {
             return Err(self.no_space(bytes));
         }
-        let left = self.options.reserved_bytes_max - self.statistics.reserved.current;
+        let left = self.options.reserved_bytes_max.saturating_sub(self.statistics.reserved.current);
         let preferred = round(self.options.growth_bytes).unwrap_or(bytes).max(bytes);
         if bytes > left {
             return Err(self.no_space(bytes));
