@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
 use rackloom::gpu::commands::{
-    ANY_PEER, Command, CommandKind, HostKernel, HostTeam, HostWords, POSTED, SIGNAL, Status,
+    ANY_PEER, Command, CommandKind, HostKernel, HostTeam, HostWords, POSTED, SIGNAL, SLOTS_MAX, Status,
 };
 use rackloom::gpu::cuda::{Argument, Program};
 use rackloom::gpu::device::{Device, StreamId};
@@ -223,6 +223,14 @@ fn a_node_that_serves_a_ring_without_sleep_admits_other_threads() {
         }
         assert!(rig.node(0).reaches(rig.node(1).id()));
     }
+}
+
+#[test]
+fn a_ring_has_at_most_the_largest_number_of_slots() {
+    let rig = Rig::new(DeviceChoice::Fake(10));
+    let queue = rig.node(0).command_queue(u32::MAX).unwrap();
+    assert_eq!(queue.argument().slots, u64::from(SLOTS_MAX));
+    done(&queue.host_kernel(), Command { operand: 1, ..to(rig.node(1).id(), CommandKind::Store, 64) });
 }
 
 #[test]

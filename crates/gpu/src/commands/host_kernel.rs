@@ -33,6 +33,28 @@ impl HostKernel {
         while !self.is_free(slot, round)? {
             std::thread::yield_now();
         }
+        self.publish(ticket, command)
+    }
+
+    /// Issues a command and returns its ticket, or `None` if no slot is free now.
+    ///
+    /// # Errors
+    /// [`Status::Closed`] if the ring is closed.
+    pub fn try_issue(&self, command: &Command) -> Result<Option<u64>, Status> {
+        let mut ticket = self.head.load(Ordering::Relaxed);
+        while self.is_free(self.words.slot(ticket), self.words.round(ticket))? {
+            let (next, order) = (ticket + 1, Ordering::Relaxed);
+            match self.head.compare_exchange_weak(ticket, next, order, order) {
+                Ok(_) => return self.publish(ticket, command).map(Some),
+                Err(found) => ticket = found,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes a command to the slot of its ticket, which is free.
+    fn publish(&self, ticket: u64, command: &Command) -> Result<u64, Status> {
+        let (slot, round) = (self.words.slot(ticket), self.words.round(ticket));
         for (target, word) in self.words.command_words(slot).zip(command.words()) {
             target.store(word, Ordering::Relaxed);
         }

@@ -41,6 +41,24 @@ fn the_command_layout_matches_the_kernels() {
 }
 
 #[test]
+fn a_command_that_finds_no_free_slot_is_not_issued() {
+    let mut ring = ring(2);
+    let kernel = ring.host_kernel();
+    assert_eq!(
+        [0, 1, 2].map(|number| kernel.try_issue(&numbered(number))),
+        [Ok(Some(0)), Ok(Some(1)), Ok(None)]
+    );
+    assert_eq!(ring.poll(), Some((0, numbered(0))));
+    ring.complete(0, false, Status::Done, 0);
+    assert_eq!(kernel.try_issue(&numbered(2)), Ok(None), "its thread has not seen the end");
+    assert_eq!(kernel.poll(0), Some((Status::Done, 0)));
+    assert_eq!(kernel.try_issue(&numbered(2)), Ok(Some(2)));
+    assert_eq!((ring.poll(), ring.poll()), (Some((1, numbered(1))), Some((2, numbered(2)))));
+    ring.close();
+    assert_eq!(kernel.try_issue(&numbered(3)), Err(Status::Closed));
+}
+
+#[test]
 fn commands_are_read_after_publication_and_slots_reused_after_the_end_is_seen() {
     let mut ring = ring(2);
     let kernel = ring.host_kernel();

@@ -40,8 +40,9 @@ pub struct CommandQueue {
 }
 
 impl Node {
-    /// Opens a ring with at least `slots` slots, through which kernels begin operations of this node. Kernels address regions of this node
-    /// and of others by number and key. The node must have a region on the device that runs the kernels.
+    /// Opens a ring with at least `slots` slots, through which kernels begin operations of this node. It has at most
+    /// [`rackloom_gpu::commands::SLOTS_MAX`] slots. Kernels address regions of this node and of others by number and key. The node must have a
+    /// region on the device that runs the kernels.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a node without a region on a device; [`Error::System`] if the device has no memory for the ring;
@@ -57,7 +58,7 @@ impl Node {
         let is_over = Arc::new(AtomicBool::new(false));
         let serving = Serving {
             ring: Some(ring),
-            ended: Queue::with_capacity(slots as usize),
+            ended: Queue::with_capacity(argument.slots as usize),
             waiting: None,
             is_over: Arc::clone(&is_over),
             device,
