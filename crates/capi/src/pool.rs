@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use rackloom::fabric::{MemoryPool, Node};
+use rackloom::fabric::{DeviceChoice, Error, MemoryPool, Node};
 use rackloom::pool::{ReusePolicies, Statistics};
 
 use crate::codes::{ErrorCode, Failure};
@@ -81,6 +81,23 @@ unsafe impl Sized32 for PoolStatistics {
     const SIZE_MIN: usize = size_of::<Self>();
 }
 
+impl PoolStatistics {
+    pub(crate) const fn of(size: u32, statistics: Statistics) -> Self {
+        let Statistics { reserved, used, blocks, allocations, frees, .. } = statistics;
+        Self {
+            size,
+            reserved: 0,
+            reserved_bytes: reserved.current,
+            reserved_bytes_high: reserved.high,
+            used_bytes: used.current,
+            used_bytes_high: used.high,
+            regions: blocks as u64,
+            allocations,
+            frees,
+        }
+    }
+}
+
 fn policies(number: u32) -> Result<ReusePolicies, Failure> {
     let has = |policy: u32| number & policy != 0;
     match number {
@@ -128,6 +145,27 @@ pub unsafe extern "C" fn rackloom_pool_create(
     })
 }
 
+/// Function that returns a pool of a node on a device, or on the host.
+type PoolOf = fn(&Node, Option<DeviceChoice>) -> Result<MemoryPool, Error>;
+
+/// Makes a handle of a pool that the node has.
+///
+/// # Safety
+/// `pool` is null or valid for a write.
+unsafe fn add_pool_of(
+    node: NodeHandle,
+    (device_kind, device_number): (u32, u64),
+    pool: *mut PoolHandle,
+    pool_of: PoolOf,
+) -> Result<(), Failure> {
+    let pool = Out::new(pool)?;
+    let node = handles::get::<Node>(node)?;
+    let handle = handles::add(pool_of(&node, device(device_kind, device_number)?)?)?;
+    // SAFETY: needed because the place is memory of C. The caller promises that it is valid.
+    unsafe { pool.set(handle) };
+    Ok(())
+}
+
 /// Makes a handle of the node's default pool on a device, one of `RACKLOOM_DEVICE_...`, or on the host. The rack file sets its threshold and its policies.
 ///
 /// Errors: those of `rackloom_pool_create`.
@@ -139,12 +177,7 @@ pub unsafe extern "C" fn rackloom_pool_default(
     device_number: u64,
     pool: *mut PoolHandle,
 ) -> ErrorCode {
-    with_pointers!({
-        let pool = Out::new(pool)?;
-        let node = handles::get::<Node>(node)?;
-        pool.set(handles::add(node.default_pool(device(device_kind, device_number)?)?)?);
-        Ok(())
-    })
+    with_pointers!({ add_pool_of(node, (device_kind, device_number), pool, Node::default_pool) })
 }
 
 /// Makes a handle of the node's current pool on a device or on the host: that of `rackloom_pool_set_current`, or else the default pool.
@@ -158,12 +191,7 @@ pub unsafe extern "C" fn rackloom_pool_current(
     device_number: u64,
     pool: *mut PoolHandle,
 ) -> ErrorCode {
-    with_pointers!({
-        let pool = Out::new(pool)?;
-        let node = handles::get::<Node>(node)?;
-        pool.set(handles::add(node.current_pool(device(device_kind, device_number)?)?)?);
-        Ok(())
-    })
+    with_pointers!({ add_pool_of(node, (device_kind, device_number), pool, Node::current_pool) })
 }
 
 /// Makes a pool the current one of its node, on its device or on the host. The node keeps it until another pool is current.
@@ -306,18 +334,8 @@ pub unsafe extern "C" fn rackloom_pool_counters(
     statistics: *mut PoolStatistics,
 ) -> ErrorCode {
     with_pointers!({
-        let Statistics { reserved, used, blocks, allocations, frees, .. } = get(pool)?.statistics();
-        put_versioned(statistics, |size| PoolStatistics {
-            size,
-            reserved: 0,
-            reserved_bytes: reserved.current,
-            reserved_bytes_high: reserved.high,
-            used_bytes: used.current,
-            used_bytes_high: used.high,
-            regions: blocks as u64,
-            allocations,
-            frees,
-        })
+        let found = get(pool)?.statistics();
+        put_versioned(statistics, |size| PoolStatistics::of(size, found))
     })
 }
 
