@@ -120,6 +120,12 @@ fn pools_keep_memory_and_give_it_back() {
     assert!(passed(&printed), "{printed}");
 }
 
+#[test]
+fn blocks_reports_pieces_and_commands_of_kernels_work() {
+    let printed = Session::begin().program_passes(Command::new(compile("tests/blocks.c")), &[]);
+    assert!(passed(&printed), "{printed}");
+}
+
 /// Returns the names of the functions that a header declares.
 fn declared(header: &str) -> BTreeSet<String> {
     let words =
@@ -203,6 +209,10 @@ fn programs_in_c_have_no_error_under_valgrind() {
     }
     if let Some(pools) = valgrind(&compile("tests/pools.c")) {
         let printed = session.program_passes(pools, &[]);
+        assert!(passed(&printed), "{printed}");
+    }
+    if let Some(blocks) = valgrind(&compile("tests/blocks.c")) {
+        let printed = session.program_passes(blocks, &[]);
         assert!(passed(&printed), "{printed}");
     }
     if let Some(misuse) = valgrind(&compile("tests/misuse.c")) {

@@ -34,7 +34,7 @@
  * Version of the interface: the major number times 1000, plus the minor number. Within a major number, functions, constants and fields of
  * structures with a size are only added.
  */
-#define RACKLOOM_ABI_VERSION 1001
+#define RACKLOOM_ABI_VERSION 1002
 
 /**
  * Timeout without an end, in nanoseconds.
@@ -255,6 +255,106 @@
  * Signal: adds the value to the word, wrapping.
  */
 #define RACKLOOM_SIGNAL_ADD 2
+
+/**
+ * Command: writes a word of 4 or 8 bytes, the operand.
+ */
+#define RACKLOOM_COMMAND_STORE 1
+
+/**
+ * Command: reads bytes into a local region.
+ */
+#define RACKLOOM_COMMAND_LOAD 2
+
+/**
+ * Command: copies bytes of a local region to the peer.
+ */
+#define RACKLOOM_COMMAND_PUT 3
+
+/**
+ * Command: copies bytes of the peer, of any length, into a local region.
+ */
+#define RACKLOOM_COMMAND_GET 4
+
+/**
+ * Command: adds to a word and returns the old value.
+ */
+#define RACKLOOM_COMMAND_FETCH_ADD 5
+
+/**
+ * Command: replaces a word that equals `compare` and returns the old value.
+ */
+#define RACKLOOM_COMMAND_COMPARE_SWAP 6
+
+/**
+ * Command: replaces a word and returns the old value.
+ */
+#define RACKLOOM_COMMAND_SWAP 7
+
+/**
+ * Command: ends when everything before it is visible.
+ */
+#define RACKLOOM_COMMAND_FLUSH 8
+
+/**
+ * Command: later commands become visible after earlier ones.
+ */
+#define RACKLOOM_COMMAND_FENCE 9
+
+/**
+ * Flag of a command: no thread waits for the end, and the ticket is not polled. The next flush reports a failure.
+ */
+#define RACKLOOM_COMMAND_POSTED 1
+
+/**
+ * Flag of a put: it ends with a signal.
+ */
+#define RACKLOOM_COMMAND_SIGNAL 2
+
+/**
+ * Flag of a signal: the value is added to the word, and does not replace it.
+ */
+#define RACKLOOM_COMMAND_SIGNAL_ADDS 4
+
+/**
+ * Flag of a command with a word: it has 4 bytes.
+ */
+#define RACKLOOM_COMMAND_WIDTH_4 262144
+
+/**
+ * Flag of a command with a word: it has 8 bytes.
+ */
+#define RACKLOOM_COMMAND_WIDTH_8 524288
+
+/**
+ * Status of a command: it is done and visible.
+ */
+#define RACKLOOM_STATUS_DONE 0
+
+/**
+ * Status of a command: it has no meaning.
+ */
+#define RACKLOOM_STATUS_INVALID 1
+
+/**
+ * Status of a command: the peer refused.
+ */
+#define RACKLOOM_STATUS_REFUSED 2
+
+/**
+ * Status of a command: the peer is lost, and nothing was done.
+ */
+#define RACKLOOM_STATUS_LOST 3
+
+/**
+ * Status of a command: the peer is lost, and the command may have been done.
+ */
+#define RACKLOOM_STATUS_OUTCOME_UNKNOWN 4
+
+/**
+ * Status of a command: the ring is not served any more.
+ */
+#define RACKLOOM_STATUS_CLOSED 5
 
 /**
  * Algorithm with the shortest estimated time.
@@ -595,9 +695,13 @@ enum rackloom_error
      */
     RACKLOOM_ERROR_OTHER = 37,
     /**
-     * The regions of the node would have more bytes than the job on its seat may use.
+     * The regions of the node would have more bytes than the job on its seat may use, or the blocks of a tenant more than its limit.
      */
     RACKLOOM_ERROR_OVER_QUOTA = 38,
+    /**
+     * A pool of blocks has no free part that is long enough, and may not grow that far.
+     */
+    RACKLOOM_ERROR_NO_SPACE = 39,
     /**
      * A rack file, a fault script or an option is wrong.
      */
@@ -880,6 +984,14 @@ typedef struct rackloom_counters {
      * Number of times that sending stopped because a neighbour had no space.
      */
     uint64_t credit_stalls;
+    /**
+     * Direct puts and gets that the system copied from or to memory that the program of another process owns.
+     */
+    uint64_t copied_operations;
+    /**
+     * Bytes that those operations moved.
+     */
+    uint64_t copied_bytes;
 } rackloom_counters;
 
 /**
@@ -994,6 +1106,16 @@ typedef struct rackloom_exported_region {
 } rackloom_exported_region;
 
 /**
+ * Function that gets the report of memory that was not freed: the JSON array of `rackloom_node_allocations` or
+ * `rackloom_block_pool_leaks`, which ends with a zero byte and is valid during the call. `context` is that of the
+ * function that has set it.
+ *
+ * It returns, and does not leave by `longjmp` or by an exception of C++. It runs in the thread whose call has ended
+ * the object. It calls no function of the library: such a call returns IN_CALLBACK.
+ */
+typedef void (*rackloom_leak_function)(const char *leaks, void *context);
+
+/**
  * Options of a pool. Fields that are 0 have their defaults.
  */
 typedef struct rackloom_pool_options {
@@ -1070,6 +1192,76 @@ typedef struct rackloom_pool_statistics {
      */
     uint64_t frees;
 } rackloom_pool_statistics;
+
+/**
+ * Region and size of a pool of blocks. Fields that are 0 have their defaults.
+ */
+typedef struct rackloom_block_pool_options {
+    /**
+     * sizeof(rackloom_block_pool_options).
+     */
+    uint32_t size;
+    /**
+     * Number of the first region. A pool that grows numbers its regions upwards from it.
+     */
+    uint32_t region;
+    /**
+     * Key of all regions.
+     */
+    uint64_t key;
+    /**
+     * Access rights of peers to all regions: a sum of `RACKLOOM_ACCESS_...`. 0 is all of them.
+     */
+    uint32_t access;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * Length of the first region, in bytes. It is rounded up to a multiple of 64.
+     */
+    uint64_t bytes;
+    /**
+     * Smallest region that the pool adds when it has no free space, in bytes. 0: the pool does not grow.
+     */
+    uint64_t growth_bytes;
+    /**
+     * Maximum number of bytes of all regions together. 0: no maximum.
+     */
+    uint64_t reserved_bytes_max;
+} rackloom_block_pool_options;
+
+/**
+ * Handle of a pool of blocks.
+ */
+typedef uint64_t rackloom_block_pool;
+
+/**
+ * Block of memory that a pool has allocated. Its bytes are those from `offset` of the region. The layout does not
+ * change.
+ */
+typedef struct rackloom_block {
+    /**
+     * Number of the region of the block.
+     */
+    uint32_t region;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * Offset of the first byte within the region.
+     */
+    uint64_t offset;
+    /**
+     * Requested length, in bytes.
+     */
+    uint64_t bytes;
+    /**
+     * Number that distinguishes the block from an earlier one at the same offset.
+     */
+    uint64_t serial;
+} rackloom_block;
 
 /**
  * Part of a region of this process, as the local end of a transfer. The layout does not change.
@@ -1232,6 +1424,143 @@ typedef uint64_t rackloom_pending;
  * Handle of a completion queue.
  */
 typedef uint64_t rackloom_queue;
+
+/**
+ * Slice of the own node and address at a peer, as one piece of a transfer. The layout does not change.
+ */
+typedef struct rackloom_piece {
+    /**
+     * Slice of the own node.
+     */
+    struct rackloom_slice local;
+    /**
+     * Address of the first byte at the peer.
+     */
+    struct rackloom_address remote;
+} rackloom_piece;
+
+/**
+ * Blocks at equal distances. Distances count from the beginning of a block to that of the next one, in bytes, and may
+ * be shorter than a block. The layout does not change.
+ */
+typedef struct rackloom_strided {
+    /**
+     * Number of blocks.
+     */
+    uint64_t blocks;
+    /**
+     * Length of a block, at least one byte.
+     */
+    uint64_t block_bytes;
+    /**
+     * Distance of two blocks in the slice of the own node.
+     */
+    uint64_t local_stride;
+    /**
+     * Distance of two blocks at the peer.
+     */
+    uint64_t remote_stride;
+} rackloom_strided;
+
+/**
+ * Handle of a ring of commands.
+ */
+typedef uint64_t rackloom_command_queue;
+
+/**
+ * Addresses of a ring, the argument of kernels: `struct rackloom_queue` of `rackloom_kernel_header`. The layout does
+ * not change.
+ */
+typedef struct rackloom_command_ring {
+    /**
+     * Address of two words: 1 if the ring is closed, and the number of lost peers.
+     */
+    uint64_t control;
+    /**
+     * Address of the slots' replies, 64 bytes for each slot: state and value.
+     */
+    uint64_t replies;
+    /**
+     * Address of the slots' commands, 128 bytes for each slot.
+     */
+    uint64_t commands;
+    /**
+     * Address in the memory of the device: the counter of tickets and, from byte 64 on, the round that each slot is
+     * free for, in 8 bytes.
+     */
+    uint64_t head;
+    /**
+     * Number of slots, a power of two.
+     */
+    uint64_t slots;
+} rackloom_command_ring;
+
+/**
+ * Command in the layout of its slot: `struct rackloom_command` of `rackloom_kernel_header`. The layout does not
+ * change.
+ */
+typedef struct rackloom_command {
+    /**
+     * Kind, such as `RACKLOOM_COMMAND_PUT`.
+     */
+    uint32_t kind;
+    /**
+     * Number of the peer. `RACKLOOM_ANY_NODE` for a flush or a fence of all peers.
+     */
+    uint32_t peer;
+    /**
+     * Number of the peer's region.
+     */
+    uint32_t region;
+    /**
+     * A sum of flags, such as `RACKLOOM_COMMAND_POSTED`.
+     */
+    uint32_t flags;
+    /**
+     * Offset of the first byte in the peer's region.
+     */
+    uint64_t offset;
+    /**
+     * Key of the peer's region.
+     */
+    uint64_t key;
+    /**
+     * Number of the local region.
+     */
+    uint32_t local_region;
+    /**
+     * Number of the peer's region that has the word of the signal.
+     */
+    uint32_t signal_region;
+    /**
+     * Offset of the first byte in the local region.
+     */
+    uint64_t local_offset;
+    /**
+     * Length, in bytes.
+     */
+    uint64_t length;
+    /**
+     * Value that is stored or added.
+     */
+    uint64_t operand;
+    /**
+     * Value that a compare-and-swap expects.
+     */
+    uint64_t compare;
+    /**
+     * Offset of the word of the signal in its region.
+     */
+    uint64_t signal_offset;
+    /**
+     * Key of the signal's region.
+     */
+    uint64_t signal_key;
+    /**
+     * Value of the signal.
+     */
+    uint64_t signal_value;
+} rackloom_command;
 
 /**
  * Handle of a driver.
@@ -1944,15 +2273,6 @@ rackloom_error rackloom_node_pointer_attributes(rackloom_node node,
                                                 struct rackloom_pointer_attributes *attributes);
 
 /**
- * Makes a text of the regions of a node that have a handle now: a JSON array of objects with `region`, `bytes` and `tag`. The tag is that of
- * `rackloom_pool_allocate`, and empty for other regions. The array is empty after the node has left.
- *
- * Threads: any.
- */
-rackloom_error rackloom_node_allocations(rackloom_node node,
-                                         rackloom_text *allocations);
-
-/**
  * Sets the access rights of one node to a region, in place of those of its options, until the region ends. `access` has the values of
  * `rackloom_pool_set_access`. All mappings of the region end, also those of other nodes.
  *
@@ -2002,6 +2322,24 @@ rackloom_error rackloom_peer_region_import(rackloom_node node,
                                            const struct rackloom_exported_region *exported,
                                            uint64_t timeout_ns,
                                            rackloom_peer_region *region);
+
+/**
+ * Makes a text of the regions of a node that have a handle now: a JSON array of objects with `region`, `offset` (0),
+ * `bytes`, `tenant` and `tag`. The tag is that of `rackloom_pool_allocate`, and empty for other regions. The array is
+ * empty after the node has left.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_node_allocations(rackloom_node node, rackloom_text *allocations);
+
+/**
+ * Sets the function that is called once when a node leaves, also because its last handle is freed, and regions still
+ * have a handle. The regions end with the node. It is not called if there is none, and replaces one that was set
+ * before. `context`, which may be null, stays valid until the node has left.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_node_on_leak(rackloom_node node, rackloom_leak_function function, void *context);
 
 /**
  * Makes a pool that is independent of all other pools of the node.
@@ -2133,6 +2471,130 @@ rackloom_error rackloom_pool_counters(rackloom_pool pool, struct rackloom_pool_s
  * Threads: any.
  */
 rackloom_error rackloom_pool_reset_high(rackloom_pool pool);
+
+/**
+ * Makes a pool of blocks in regions of a node, on the host. The pool keeps the node until it is freed.
+ *
+ * Errors: BAD_ARGUMENT for unknown access rights, or for a maximum below the length of the first region; those of
+ * `rackloom_region_allocate`.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_create(rackloom_node node,
+                                          const struct rackloom_block_pool_options *options,
+                                          rackloom_block_pool *pool);
+
+/**
+ * Frees a pool of blocks. Its regions end, also those with blocks that were not freed.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_free(rackloom_block_pool pool);
+
+/**
+ * Allocates a block of `bytes`, which may be 0. `align` is a power of two up to 4096, or 0; each block is aligned to
+ * 64 bytes. `tenant` is the owner whose limit counts, 0 unless the program has several. `tag` is the purpose of the
+ * block, which reports of leaks show. The bytes are not zeroed if an earlier block had them.
+ *
+ * Errors: NO_SPACE if no free part is long enough and the pool may not grow that far; OVER_QUOTA; BAD_ARGUMENT; those
+ * of `rackloom_region_allocate` if the pool had to grow.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_allocate(rackloom_block_pool pool,
+                                       uint32_t tenant,
+                                       uint64_t bytes,
+                                       uint64_t align,
+                                       const char *tag,
+                                       struct rackloom_block *block);
+
+/**
+ * Frees a block. Peers may access its bytes until its region ends, and should no longer do so.
+ *
+ * Errors: INVALID if the block belongs to another pool, or was freed before.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_free(rackloom_block_pool pool, struct rackloom_block block);
+
+/**
+ * Writes the address with which peers access the byte at `offset` of a block.
+ *
+ * Errors: INVALID if the block belongs to another pool, was freed, or ends before the offset.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_address(rackloom_block_pool pool,
+                                      struct rackloom_block block,
+                                      uint64_t offset,
+                                      struct rackloom_address *address);
+
+/**
+ * Makes a handle of the region of a block, for slices and pointers: the block is the part `{region, block.offset,
+ * block.bytes}`. Blocks with one number of the region share one handle. While the handle exists,
+ * `rackloom_block_pool_trim` and the end of the pool do not end the region for this node.
+ *
+ * Errors: INVALID if the block belongs to another pool, or was freed.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_region(rackloom_block_pool pool, struct rackloom_block block, rackloom_region *region);
+
+/**
+ * Ends regions of a pool without a block, the latest first, until at most `keep_bytes` stay reserved. `released`,
+ * which may be null, gets the number of bytes released.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_trim(rackloom_block_pool pool, uint64_t keep_bytes, uint64_t *released);
+
+/**
+ * Sets the limit of a tenant in bytes, in whole units of 64 bytes for each block. UINT64_MAX removes the limit. Blocks
+ * that the tenant has stay.
+ *
+ * Errors: BAD_ARGUMENT.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_set_quota(rackloom_block_pool pool, uint32_t tenant, uint64_t limit_bytes);
+
+/**
+ * Writes the bytes that the blocks of a tenant take, and their maximum since the last reset. Each of the two pointers
+ * may be null.
+ *
+ * Errors: BAD_ARGUMENT.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_usage(rackloom_block_pool pool,
+                                         uint32_t tenant,
+                                         uint64_t *bytes,
+                                         uint64_t *bytes_high);
+
+/**
+ * Writes the counters of a pool of blocks. Used bytes are those of blocks, in whole units of 64 bytes, and `regions`
+ * is the number of blocks.
+ *
+ * Errors: BAD_SIZE.
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_counters(rackloom_block_pool pool, struct rackloom_pool_statistics *statistics);
+
+/**
+ * Resets the maximum values of a pool of blocks and of its tenants to the current ones.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_reset_high(rackloom_block_pool pool);
+
+/**
+ * Makes a text of the blocks that are allocated now: a JSON array of objects with `region`, `offset`, `bytes`,
+ * `tenant` and `tag`.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_leaks(rackloom_block_pool pool, rackloom_text *leaks);
+
+/**
+ * Sets the function that is called when a pool of blocks ends and blocks are still allocated. It replaces one that was
+ * set before. `context`, which may be null, stays valid until the pool has ended.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_block_pool_on_leak(rackloom_block_pool pool, rackloom_leak_function function, void *context);
 
 /**
  * Begins an operation and waits until it has ended, at most for `timeout_ns`. The calling thread drives the node meanwhile. If the queue towards the peer
@@ -2309,6 +2771,128 @@ rackloom_error rackloom_receive(rackloom_node node,
                                 uint64_t ignore,
                                 struct rackloom_slice into,
                                 struct rackloom_completion *end);
+
+/**
+ * Begins the transfers of `count` pieces and returns at once. `kind` is `RACKLOOM_PUT`, from the slices to the peers,
+ * or `RACKLOOM_GET`. Peers may be different nodes, and pieces may arrive in any order. One completion, with `context`,
+ * arrives in `queue` when all have ended: the first failure, or success. `number` may be null and gets the number of
+ * the operation, which its completion has. It cannot be cancelled.
+ *
+ * Errors: BAD_ARGUMENT for another kind; handles of the slices; INVALID for a slice of another node; CLOSED. The
+ * completion has those of `rackloom_put`.
+ * Threads: any.
+ */
+rackloom_error rackloom_vector_submit(rackloom_node node,
+                                      uint32_t kind,
+                                      const struct rackloom_piece *pieces,
+                                      uint64_t count,
+                                      rackloom_queue queue,
+                                      uint64_t context,
+                                      uint64_t *number);
+
+/**
+ * Begins the transfers of blocks at equal distances, such as a column of a matrix, and returns at once. The blocks
+ * begin at the start of `local` and at `remote`. `kind`, `queue`, `context` and `number` are those of
+ * `rackloom_vector_submit`.
+ *
+ * Errors: those of `rackloom_vector_submit`; INVALID if the blocks are not within the slice.
+ * Threads: any.
+ */
+rackloom_error rackloom_strided_submit(rackloom_node node,
+                                       uint32_t kind,
+                                       struct rackloom_slice local,
+                                       struct rackloom_address remote,
+                                       const struct rackloom_strided *layout,
+                                       rackloom_queue queue,
+                                       uint64_t context,
+                                       uint64_t *number);
+
+/**
+ * Begins a put of a slice, after which the target gets an empty message with the tag `immediate`, and returns at once.
+ * A receive of the target that takes the message completes behind the data. `queue`, `context` and `number` are those
+ * of `rackloom_vector_submit`.
+ *
+ * Errors: those of `rackloom_vector_submit`. The completion has also those of `rackloom_send`. No message is sent if
+ * the put fails.
+ * Threads: any.
+ */
+rackloom_error rackloom_put_with_immediate_submit(rackloom_node node,
+                                                  struct rackloom_slice local,
+                                                  struct rackloom_address remote,
+                                                  uint64_t immediate,
+                                                  rackloom_queue queue,
+                                                  uint64_t context,
+                                                  uint64_t *number);
+
+/**
+ * Opens a ring of at least `slots` slots, 1 to 65536, through which kernels begin operations of a node. The node must
+ * have a region on the device that runs the kernels; a fake device serves tests. The node serves the ring with its own
+ * threads: new commands begin and completions go back without a call of the program. A node with an open ring does not
+ * sleep. The ring keeps the node until it is freed.
+ *
+ * Errors: BAD_ARGUMENT for another number of slots; INVALID if the node has no region on a device; SYSTEM if the
+ * device has no memory; CLOSED.
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_create(rackloom_node node, uint32_t slots, rackloom_command_queue *queue);
+
+/**
+ * Closes a ring and frees its handle. All waits of kernels end with the status closed. The memory of the ring stays
+ * until the node ends, because a kernel may still read it.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_free(rackloom_command_queue queue);
+
+/**
+ * Writes the addresses of a ring, which kernels get as an argument by value. The kernels include
+ * `rackloom_kernel_header`.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_ring(rackloom_command_queue queue, struct rackloom_command_ring *ring);
+
+/**
+ * Issues a command from a thread of the host in place of a kernel, for tests and for machines without a GPU. A ring
+ * serves either kernels or threads of the host. `ticket` gets the number with which `rackloom_command_queue_poll`
+ * finds the end. A slot stays occupied until then, or until a posted command has ended. A command that has no meaning
+ * ends with a status.
+ *
+ * Errors: BUSY if no slot is free; CLOSED if the ring is not served any more.
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_issue(rackloom_command_queue queue,
+                                            const struct rackloom_command *command,
+                                            uint64_t *ticket);
+
+/**
+ * Writes the status of a command of `rackloom_command_queue_issue`, one of `RACKLOOM_STATUS_...`, if it has ended.
+ * `value`, which may be null, gets the old value of an atomic. One thread polls each ticket, until the command has
+ * ended. The ticket of a posted command is not polled.
+ *
+ * Errors: EMPTY if the command has not ended.
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_poll(rackloom_command_queue queue,
+                                           uint64_t ticket,
+                                           uint32_t *status,
+                                           uint64_t *value);
+
+/**
+ * Writes the number of peers that the node has lost since the ring was made, as kernels see it.
+ *
+ * Threads: any.
+ */
+rackloom_error rackloom_command_queue_losses(rackloom_command_queue queue, uint64_t *losses);
+
+/**
+ * Returns the source of the header `rackloom.cuh` for kernels in CUDA, for a compiler at run time or to write it to a
+ * file. It has the functions with which kernels issue commands and wait. Its names collide with those of this header,
+ * so one source file includes only one of the two. The text is never freed.
+ *
+ * Threads: any.
+ */
+const char *rackloom_kernel_header(void);
 
 /**
  * Polls the node once, and writes 1 if the operation has ended, else 0. Never blocks.

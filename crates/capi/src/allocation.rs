@@ -1,15 +1,13 @@
-//! Regions as allocations: attributes of an address, the list of regions, rights of one node, and handles for other nodes.
+//! Regions as allocations: attributes of an address, rights of one node, and handles for other nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rackloom::fabric::{Node, PointerAttributes, Region, RegionHandle as Exported};
-use serde_json::json;
 
 use crate::codes::{ErrorCode, Failure};
 use crate::guard::{self, with_pointers};
 use crate::handles;
-use crate::library::{TextHandle, add_text};
 use crate::node::NodeHandle;
 use crate::peer_region::PeerRegionHandle;
 use crate::pointers::{self, Out, Sized32, array, put_versioned};
@@ -78,27 +76,6 @@ pub unsafe extern "C" fn rackloom_node_pointer_attributes(
             is_pooled: is_pooled.into(),
             device_number,
         })
-    })
-}
-
-/// Makes a text of the regions of a node that have a handle now: a JSON array of objects with `region`, `bytes` and `tag`. The tag is that of
-/// `rackloom_pool_allocate`, and empty for other regions. The array is empty after the node has left.
-///
-/// Threads: any.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackloom_node_allocations(
-    node: NodeHandle,
-    allocations: *mut TextHandle,
-) -> ErrorCode {
-    with_pointers!({
-        let allocations = Out::new(allocations)?;
-        let report = handles::get::<Node>(node)?.allocations();
-        let leaks = report.leaks.iter();
-        let entries: Vec<_> = leaks
-            .map(|leak| json!({ "region": leak.region.0, "bytes": leak.bytes, "tag": leak.tag }))
-            .collect();
-        allocations.set(add_text(serde_json::Value::from(entries).to_string())?);
-        Ok(())
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use rackloom::fabric::{Completion, Ended, Error, OperationError, PlanError};
+use rackloom::pool::PoolError;
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure as RackFailure;
 
@@ -73,8 +74,10 @@ pub enum ErrorCode {
     System = 36,
     /// The fabric reports an error for which this version of the header has no code.
     Other = 37,
-    /// The regions of the node would have more bytes than the job on its seat may use.
+    /// The regions of the node would have more bytes than the job on its seat may use, or the blocks of a tenant more than its limit.
     OverQuota = 38,
+    /// A pool of blocks has no free part that is long enough, and may not grow that far.
+    NoSpace = 39,
     /// A rack file, a fault script or an option is wrong.
     BadInput = 40,
     /// The processes or wires of a rack could not be made.
@@ -117,7 +120,8 @@ impl ErrorCode {
         (Self::NotUp, c"the rack is not up"),
         (Self::System, c"the operating system refused"),
         (Self::Other, c"another error of the fabric"),
-        (Self::OverQuota, c"the quota of the job does not suffice"),
+        (Self::OverQuota, c"the quota of the job or the tenant does not suffice"),
+        (Self::NoSpace, c"the pool has no space"),
         (Self::BadInput, c"a rack file, a fault script or an option is wrong"),
         (Self::CouldNotStart, c"the rack could not be started"),
         (Self::RackFailed, c"the rack has failed"),
@@ -209,47 +213,65 @@ impl Failure {
     }
 }
 
+/// Returns the code of an error of the fabric.
+const fn code_of(error: &Error) -> ErrorCode {
+    match error {
+        Error::Busy { .. } => ErrorCode::Busy,
+        Error::PeerLost { .. } => ErrorCode::PeerLost,
+        Error::PeerLeft { .. } => ErrorCode::PeerLeft,
+        Error::Refused { .. } => ErrorCode::Refused,
+        Error::Failed(_) => ErrorCode::Failed,
+        Error::Invalid { .. } => ErrorCode::Invalid,
+        Error::NoSuchNode { .. } => ErrorCode::NoSuchNode,
+        Error::NotMapped { .. } => ErrorCode::NotMapped,
+        Error::RegionExists { .. } => ErrorCode::RegionExists,
+        Error::RegionInUse { .. } => ErrorCode::RegionInUse,
+        Error::GroupBroken { .. } => ErrorCode::GroupBroken,
+        Error::NotJoined { .. } => ErrorCode::NotJoined,
+        Error::TimedOut { .. } => ErrorCode::TimedOut,
+        Error::Closed => ErrorCode::Closed,
+        Error::Join { .. } => ErrorCode::Join,
+        Error::NotUp { .. } => ErrorCode::NotUp,
+        Error::System { .. } => ErrorCode::System,
+        Error::OverQuota { .. } => ErrorCode::OverQuota,
+        // The compiler requires this arm. A test compares the others with the variants of the error.
+        _ => ErrorCode::Other,
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (mut reason, mut maybe_done) = (Reason::None, false);
+        let reason = match &error {
+            Error::Refused { reason, .. } | Error::Failed(reason) => Reason::of(*reason),
+            _ => Reason::None,
+        };
+        let maybe_done = match &error {
+            Error::PeerLost { maybe_done, .. } | Error::PeerLeft { maybe_done, .. } => *maybe_done,
+            Error::TimedOut { continues, .. } => *continues,
+            _ => false,
+        };
+        let (code, peer) = (code_of(&error), error.peer().map(|peer| peer.0));
+        Self { code, text: error.to_string(), peer, reason, maybe_done }
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
         let code = match &error {
-            Error::Busy { .. } => ErrorCode::Busy,
-            Error::PeerLost { maybe_done: maybe, .. } => {
-                maybe_done = *maybe;
-                ErrorCode::PeerLost
+            PoolError::Quota(_) => ErrorCode::OverQuota,
+            PoolError::NoSpace { .. } => ErrorCode::NoSpace,
+            PoolError::BadAlignment(_) => ErrorCode::BadArgument,
+            PoolError::NotAllocated { .. } => ErrorCode::Invalid,
+            PoolError::Memory(_) => ErrorCode::System,
+            // The node refused the region.
+            PoolError::System(cause) => {
+                let cause = cause.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
+                cause.map_or(ErrorCode::System, code_of)
             }
-            Error::PeerLeft { maybe_done: maybe, .. } => {
-                maybe_done = *maybe;
-                ErrorCode::PeerLeft
-            }
-            Error::Refused { reason: refused, .. } => {
-                reason = Reason::of(*refused);
-                ErrorCode::Refused
-            }
-            Error::Failed(failed) => {
-                reason = Reason::of(*failed);
-                ErrorCode::Failed
-            }
-            Error::Invalid { .. } => ErrorCode::Invalid,
-            Error::NoSuchNode { .. } => ErrorCode::NoSuchNode,
-            Error::NotMapped { .. } => ErrorCode::NotMapped,
-            Error::RegionExists { .. } => ErrorCode::RegionExists,
-            Error::RegionInUse { .. } => ErrorCode::RegionInUse,
-            Error::GroupBroken { .. } => ErrorCode::GroupBroken,
-            Error::NotJoined { .. } => ErrorCode::NotJoined,
-            Error::TimedOut { continues, .. } => {
-                maybe_done = *continues;
-                ErrorCode::TimedOut
-            }
-            Error::Closed => ErrorCode::Closed,
-            Error::Join { .. } => ErrorCode::Join,
-            Error::NotUp { .. } => ErrorCode::NotUp,
-            Error::System { .. } => ErrorCode::System,
-            Error::OverQuota { .. } => ErrorCode::OverQuota,
             // The compiler requires this arm. A test compares the others with the variants of the error.
             _ => ErrorCode::Other,
         };
-        Self { code, text: error.to_string(), peer: error.peer().map(|peer| peer.0), reason, maybe_done }
+        Self::new(code, error.to_string())
     }
 }
 

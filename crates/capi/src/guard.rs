@@ -13,10 +13,15 @@ thread_local! {
 
 /// Calls a function of the program. Meanwhile calls of this thread fail: the library may hold locks that they need.
 pub(crate) fn in_callback(function: impl FnOnce()) {
-    // A function of C does not unwind, so the value is always set back.
-    let was = IS_IN_CALLBACK.replace(true);
+    /// Sets the value back, also when the function panics.
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_IN_CALLBACK.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_IN_CALLBACK.replace(true));
     function();
-    IS_IN_CALLBACK.set(was);
 }
 
 fn check_caller() -> Result<(), Failure> {
@@ -74,6 +79,12 @@ mod tests {
         in_callback(|| found = call(|| unreachable!("the body does not run")));
         assert_eq!(found, ErrorCode::InCallback);
         assert_eq!(call(|| Ok(())), ErrorCode::Ok, "after the callback");
+    }
+
+    #[test]
+    fn a_panic_in_a_callback_ends_at_the_call_around_it() {
+        assert_eq!(call(|| Ok(in_callback(|| panic!("in a callback")))), ErrorCode::Internal);
+        assert_eq!(call(|| Ok(())), ErrorCode::Ok, "the thread is not in a callback any more");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use rackloom::fabric::{
-    Ended, Fabric, Group, MemoryPool, Node, PeerRegion, Pending, PersistentCollective, Queue, Region,
+    CommandQueue, Ended, Fabric, Group, MemoryPool, Node, NodePool, PeerRegion, Pending,
+    PersistentCollective, Queue, Region,
 };
 
 use crate::callback::CallerReduction;
@@ -73,10 +74,7 @@ impl<T> Exclusive<T> {
                 ErrorCode::InUse,
                 "another thread is using the object; hint: one thread at a time",
             ),
-            TryLockError::Poisoned(_) => Failure::new(
-                ErrorCode::Internal,
-                "an earlier call on the object has failed inside the library",
-            ),
+            TryLockError::Poisoned(_) => gone(),
         })
     }
 
@@ -84,6 +82,20 @@ impl<T> Exclusive<T> {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
         let mut object = self.enter()?;
         object.as_mut().map_or_else(|| Err(gone()), act)
+    }
+}
+
+/// Object that threads use one after another.
+pub(crate) struct Shared<T>(Mutex<T>);
+
+impl<T> Shared<T> {
+    pub(crate) fn new(object: T) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(object)))
+    }
+
+    /// Waits until no other thread uses the object, and calls `act` with it. Fails if a call on it has panicked.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
+        act(&mut *self.0.lock().map_err(|_| gone())?)
     }
 }
 
@@ -128,6 +140,8 @@ objects! {
     Arc<CallerReduction>: 12 "reduction",
     Arc<PersistentCollective>: 13 "persistent collective",
     MemoryPool: 14 "pool",
+    Arc<Shared<NodePool>>: 15 "pool of blocks",
+    Arc<CommandQueue>: 16 "ring of commands",
 }
 
 impl<T> Table<T> {
@@ -309,6 +323,15 @@ mod tests {
         free::<Arc<CString>>(last).expect("it is there");
         assert!(!table.free_list().slots.contains(&number));
         assert_eq!(code(get::<Arc<CString>>(last)), ErrorCode::FreedHandle);
+    }
+
+    #[test]
+    fn an_object_whose_call_has_panicked_is_an_error() {
+        let shared = Shared::new(1);
+        assert_eq!(code(shared.with(|_| Ok(()))), ErrorCode::Ok);
+        let panicking = || crate::guard::call(|| shared.with(|_| panic!("in a call")));
+        assert_eq!(panicking(), ErrorCode::Internal);
+        assert_eq!(code(shared.with(|_| Ok(()))), ErrorCode::Internal);
     }
 
     #[test]

@@ -16,8 +16,11 @@
 #![allow(clippy::missing_safety_doc, reason = "the rule for all functions is above")]
 
 pub mod allocation;
+pub mod block_pool;
 mod callback;
 mod codes;
+pub mod command_queue;
+pub mod composite;
 pub mod driver;
 mod driving;
 pub mod fabric;
@@ -25,6 +28,7 @@ pub mod group;
 mod guard;
 mod handles;
 mod in_progress;
+pub mod leaks;
 pub mod library;
 pub mod node;
 pub mod operation;

@@ -10,7 +10,7 @@ use crate::pointers::{Out, Sized32, put_text, put_versioned};
 
 /// Version of the interface: the major number times 1000, plus the minor number. Within a major number, functions, constants and fields of
 /// structures with a size are only added.
-pub const RACKLOOM_ABI_VERSION: u32 = 1001;
+pub const RACKLOOM_ABI_VERSION: u32 = 1002;
 
 /// Timeout without an end, in nanoseconds.
 pub const RACKLOOM_FOREVER: u64 = u64::MAX;

@@ -1,6 +1,7 @@
 //! Nodes: seats, paths, counters, departure.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 use std::time::Duration;
 
 use rackloom::fabric::{Node, NodeCounters, RegionId};
@@ -66,6 +67,10 @@ pub struct CountersRecord {
     pub frames_missing: u64,
     /// Number of times that sending stopped because a neighbour had no space.
     pub credit_stalls: u64,
+    /// Direct puts and gets that the system copied from or to memory that the program of another process owns.
+    pub copied_operations: u64,
+    /// Bytes that those operations moved.
+    pub copied_bytes: u64,
 }
 
 counters!(
@@ -85,12 +90,15 @@ counters!(
     bytes_received,
     frames_dropped,
     frames_missing,
-    credit_stalls
+    credit_stalls,
+    copied_operations,
+    copied_bytes
 );
 
 // SAFETY: needed to copy it by its bytes. It has the layout of C and begins with its size. It consists of numbers, so every bit pattern is a value.
 unsafe impl Sized32 for CountersRecord {
-    const SIZE_MIN: usize = size_of::<Self>();
+    // Later fields came with version 1.2.
+    const SIZE_MIN: usize = offset_of!(Self, copied_operations);
 }
 
 /// Takes a vacant seat of a standing rack, or a seat whose process has died. `rack` is the name of the rack, or the path of its directory if it contains a

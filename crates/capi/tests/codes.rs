@@ -80,6 +80,34 @@ fn each_error_of_the_library_has_a_code() {
 }
 
 #[test]
+fn each_error_of_a_pool_of_blocks_has_a_code() {
+    let variants = variants("node/src/pool/mod.rs", "PoolError");
+    assert!(variants.len() > 4, "the search finds too little: {variants:?}");
+    assert_eq!(translated("PoolError", "codes.rs"), variants);
+}
+
+/// Returns the names of the fields of a structure.
+fn fields(path: &str, name: &str) -> BTreeSet<String> {
+    let file = parse(&crates().join(path));
+    let found = file.items.into_iter().find_map(|item| match item {
+        syn::Item::Struct(item) if item.ident == name => Some(item),
+        _ => None,
+    });
+    let found = found.unwrap_or_else(|| panic!("{path} has no {name}"));
+    found.fields.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string).collect()
+}
+
+/// The structure of the Rust library may get more fields, so the compiler accepts a translation that leaves some out.
+#[test]
+fn each_counter_of_a_node_is_a_field_in_c() {
+    let rust = fields("node/src/fabric/counters.rs", "NodeCounters");
+    assert!(rust.len() > 15 && rust.contains("copied_bytes"), "the search finds too little: {rust:?}");
+    let mut c = fields("capi/src/node.rs", "CountersRecord");
+    assert!(c.remove("size") && c.remove("reserved"));
+    assert_eq!(c, rust);
+}
+
+#[test]
 fn each_reason_of_a_refusal_has_a_number() {
     let variants = variants("protocol/src/error.rs", "OperationError");
     assert!(variants.len() > 10, "the search finds too little: {variants:?}");

@@ -10,7 +10,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, Rename
 const WRITE: &str = "RACKLOOM_WRITE_HEADER";
 
 /// Files with functions, in the order of the header.
-const FILES: [&str; 21] = [
+const FILES: [&str; 25] = [
     "codes",
     "library",
     "fabric",
@@ -19,8 +19,12 @@ const FILES: [&str; 21] = [
     "region",
     "peer_region",
     "allocation",
+    "leaks",
     "pool",
+    "block_pool",
     "operation",
+    "composite",
+    "command_queue",
     "pending",
     "queue",
     "driver",
@@ -35,7 +39,7 @@ const FILES: [&str; 21] = [
 ];
 
 /// Names of types in C, by their names in Rust.
-const TYPES: [(&str, &str); 37] = [
+const TYPES: [(&str, &str); 46] = [
     ("ErrorCode", "rackloom_error"),
     ("Reason", "rackloom_reason"),
     ("CompletionRecord", "rackloom_completion"),
@@ -56,6 +60,15 @@ const TYPES: [(&str, &str); 37] = [
     ("PoolHandle", "rackloom_pool"),
     ("PoolSettings", "rackloom_pool_options"),
     ("PoolStatistics", "rackloom_pool_statistics"),
+    ("LeakFunction", "rackloom_leak_function"),
+    ("BlockPoolHandle", "rackloom_block_pool"),
+    ("BlockPoolSettings", "rackloom_block_pool_options"),
+    ("BlockRecord", "rackloom_block"),
+    ("CommandQueueHandle", "rackloom_command_queue"),
+    ("CommandRecord", "rackloom_command"),
+    ("CommandRingRecord", "rackloom_command_ring"),
+    ("PieceRecord", "rackloom_piece"),
+    ("StridedRecord", "rackloom_strided"),
     ("SignalRecord", "rackloom_signal"),
     ("Operation", "rackloom_operation"),
     ("PendingHandle", "rackloom_pending"),

@@ -34,7 +34,24 @@ struct bad_handle {
     rackloom_error expected;
 };
 
-enum { FABRIC, NODE, REGION, PEER_REGION, PENDING, QUEUE, DRIVER, GROUP, COLLECTIVE, TEXT, REDUCTION, PERSISTENT, POOL, KINDS };
+enum {
+    FABRIC,
+    NODE,
+    REGION,
+    PEER_REGION,
+    PENDING,
+    QUEUE,
+    DRIVER,
+    GROUP,
+    COLLECTIVE,
+    TEXT,
+    REDUCTION,
+    PERSISTENT,
+    POOL,
+    BLOCK_POOL,
+    RING,
+    KINDS
+};
 
 /* A freed handle of each kind, and a live one. */
 static uint64_t freed[KINDS], live[KINDS];
@@ -62,7 +79,7 @@ static const char *PAIR = "name: pair\nshape: {ring: {nodes: 2}}\nservers: {box:
 
 static rackloom_fabric fabric;
 static rackloom_node first, second;
-static rackloom_region own, theirs;
+static rackloom_region own, theirs, on_device;
 static rackloom_address target;
 static rackloom_slice slice;
 static rackloom_queue queue;
@@ -84,6 +101,10 @@ static void set_up(void) {
     OK(rackloom_region_allocate(second, &options, 4096, &theirs));
     OK(rackloom_region_address(theirs, 0, &target));
     OK(rackloom_queue_create(4, &queue));
+    options = region_options(45);
+    options.device = RACKLOOM_DEVICE_FAKE;
+    options.device_number = 1;
+    OK(rackloom_region_allocate(first, &options, 4096, &on_device));
     slice = (rackloom_slice){.region = own, .offset = 0, .length = 64};
 }
 
@@ -128,7 +149,11 @@ static void fill_handles(void) {
         OK(rackloom_persistent_create(into[GROUP], &all_reduce, &into[PERSISTENT]));
         rackloom_pool_options pool = {.size = sizeof pool};
         OK(rackloom_pool_create(first, &pool, &into[POOL]));
+        rackloom_block_pool_options blocks = {
+            .size = sizeof blocks, .region = 40 + (uint32_t)round, .key = 7, .bytes = 4096};
+        OK(rackloom_block_pool_create(first, &blocks, &into[BLOCK_POOL]));
     }
+    OK(rackloom_block_pool_free(freed[BLOCK_POOL]));
     OK(rackloom_pool_free(freed[POOL]));
     OK(rackloom_persistent_free(freed[PERSISTENT]));
     OK(rackloom_reduction_free(freed[REDUCTION]));
@@ -297,6 +322,14 @@ static void nodes(void) {
     EXPECT(NULL_POINTER, rackloom_node_counters(first, NULL));
     counters.size = 12;
     EXPECT(BAD_SIZE, rackloom_node_counters(first, &counters));
+    /* A structure of the first version, which had no copies: the last fields are not written. */
+    counters.size = offsetof(rackloom_counters, copied_operations);
+    counters.copied_operations = counters.copied_bytes = 99;
+    OK(rackloom_node_counters(first, &counters));
+    if (counters.copied_operations != 99 || counters.copied_bytes != 99 || counters.operations_ended == 99) {
+        fprintf(stderr, "a structure of the first version has no fields for copies\n");
+        failures++;
+    }
     BAD_HANDLES(NODE, rackloom_node_leave_in_order(h, 0));
     BAD_HANDLES(NODE, rackloom_node_leave(h));
     BAD_HANDLES(NODE, rackloom_node_wait_until_free(h, 1, 0));
@@ -875,6 +908,163 @@ static void pools(void) {
     BAD_HANDLES(POOL, rackloom_pool_free(h));
 }
 
+static void report_nothing(const char *leaks, void *context) {
+    (void)leaks, (void)context;
+}
+
+static void block_pools(void) {
+    rackloom_block_pool made;
+    rackloom_block block = {0}, other = {0}, forged;
+    rackloom_address address;
+    rackloom_region region;
+    rackloom_text text;
+    rackloom_pool_statistics statistics = {.size = sizeof statistics};
+    rackloom_block_pool_options options = {.size = sizeof options, .region = 44, .key = 7, .bytes = 4096};
+    rackloom_block_pool_options broken = options;
+    uint64_t bytes;
+    BAD_HANDLES(NODE, rackloom_block_pool_create(h, &options, &made));
+    EXPECT(NULL_POINTER, rackloom_block_pool_create(first, NULL, &made));
+    EXPECT(NULL_POINTER, rackloom_block_pool_create(first, &options, NULL));
+    broken.size = 8;
+    EXPECT(BAD_SIZE, rackloom_block_pool_create(first, &broken, &made));
+    broken = options;
+    broken.access = 99;
+    EXPECT(BAD_ARGUMENT, rackloom_block_pool_create(first, &broken, &made));
+    broken = options;
+    broken.reserved_bytes_max = 4095;
+    EXPECT(BAD_ARGUMENT, rackloom_block_pool_create(first, &broken, &made));
+    broken = options;
+    broken.region = 1;
+    EXPECT(REGION_EXISTS, rackloom_block_pool_create(first, &broken, &made));
+    broken = options;
+    broken.bytes = UINT64_MAX;
+    EXPECT(SYSTEM, rackloom_block_pool_create(first, &broken, &made));
+    broken.bytes = UINT64_MAX / 4;
+    EXPECT(SYSTEM, rackloom_block_pool_create(first, &broken, &made));
+    OK(rackloom_block_pool_create(first, &options, &made));
+    OK(rackloom_block_allocate(made, 0, 64, 0, "other", &other));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_allocate(h, 0, 64, 0, "tag", &block));
+    EXPECT(NULL_POINTER, rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 0, NULL, &block));
+    EXPECT(NULL_POINTER, rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 0, "tag", NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 0, "\xff\xfe", &block));
+    EXPECT(BAD_ARGUMENT, rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 3, "tag", &block));
+    EXPECT(BAD_ARGUMENT, rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 8192, "tag", &block));
+    EXPECT(BAD_ARGUMENT, rackloom_block_allocate(live[BLOCK_POOL], 65536, 64, 0, "tag", &block));
+    EXPECT(NO_SPACE, rackloom_block_allocate(live[BLOCK_POOL], 0, 4097, 0, "tag", &block));
+    EXPECT(NO_SPACE, rackloom_block_allocate(live[BLOCK_POOL], 0, UINT64_MAX, 0, "tag", &block));
+    OK(rackloom_block_allocate(live[BLOCK_POOL], 0, 64, 0, "tag", &block));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_address(h, block, 0, &address));
+    EXPECT(NULL_POINTER, rackloom_block_address(live[BLOCK_POOL], block, 0, NULL));
+    EXPECT(INVALID, rackloom_block_address(live[BLOCK_POOL], block, 65, &address));
+    EXPECT(INVALID, rackloom_block_address(live[BLOCK_POOL], block, UINT64_MAX, &address));
+    EXPECT(INVALID, rackloom_block_address(live[BLOCK_POOL], other, 0, &address));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_region(h, block, &region));
+    EXPECT(NULL_POINTER, rackloom_block_region(live[BLOCK_POOL], block, NULL));
+    EXPECT(INVALID, rackloom_block_region(live[BLOCK_POOL], other, &region));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_free(h, block));
+    EXPECT(INVALID, rackloom_block_free(live[BLOCK_POOL], other));
+    forged = block;
+    forged.serial++;
+    EXPECT(INVALID, rackloom_block_free(live[BLOCK_POOL], forged));
+    forged = block;
+    forged.offset = UINT64_MAX;
+    EXPECT(INVALID, rackloom_block_address(live[BLOCK_POOL], forged, 0, &address));
+    OK(rackloom_block_free(live[BLOCK_POOL], block));
+    EXPECT(INVALID, rackloom_block_free(live[BLOCK_POOL], block));
+    EXPECT(INVALID, rackloom_block_address(live[BLOCK_POOL], block, 0, &address));
+    EXPECT(INVALID, rackloom_block_region(live[BLOCK_POOL], block, &region));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_trim(h, 0, NULL));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_set_quota(h, 0, 64));
+    EXPECT(BAD_ARGUMENT, rackloom_block_pool_set_quota(live[BLOCK_POOL], 65536, 64));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_usage(h, 0, &bytes, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_block_pool_usage(live[BLOCK_POOL], 65536, &bytes, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_block_pool_usage(live[BLOCK_POOL], 0, (uint64_t *)((char *)&bytes + 1), NULL));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_counters(h, &statistics));
+    EXPECT(NULL_POINTER, rackloom_block_pool_counters(live[BLOCK_POOL], NULL));
+    statistics.size = 8;
+    EXPECT(BAD_SIZE, rackloom_block_pool_counters(live[BLOCK_POOL], &statistics));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_reset_high(h));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_leaks(h, &text));
+    EXPECT(NULL_POINTER, rackloom_block_pool_leaks(live[BLOCK_POOL], NULL));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_on_leak(h, report_nothing, NULL));
+    EXPECT(NULL_POINTER, rackloom_block_pool_on_leak(live[BLOCK_POOL], NULL, NULL));
+    BAD_HANDLES(BLOCK_POOL, rackloom_block_pool_free(h));
+    OK(rackloom_block_pool_free(made));
+    EXPECT(FREED_HANDLE, rackloom_block_free(made, other));
+}
+
+static void command_queues(void) {
+    rackloom_command_queue made;
+    rackloom_command_ring ring;
+    rackloom_command command = {.kind = 99};
+    uint64_t ticket, value;
+    uint32_t status;
+    /* These handles exist in this function only: a node with an open ring does not sleep. */
+    OK(rackloom_command_queue_create(first, 2, &freed[RING]));
+    OK(rackloom_command_queue_create(first, 2, &live[RING]));
+    OK(rackloom_command_queue_free(freed[RING]));
+    BAD_HANDLES(NODE, rackloom_command_queue_create(h, 2, &made));
+    EXPECT(NULL_POINTER, rackloom_command_queue_create(first, 2, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_command_queue_create(first, 0, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_command_queue_create(first, 65537, &made));
+    EXPECT(BAD_ARGUMENT, rackloom_command_queue_create(first, UINT32_MAX, &made));
+    EXPECT(INVALID, rackloom_command_queue_create(second, 2, &made));
+    BAD_HANDLES(RING, rackloom_command_queue_ring(h, &ring));
+    EXPECT(NULL_POINTER, rackloom_command_queue_ring(live[RING], NULL));
+    BAD_HANDLES(RING, rackloom_command_queue_issue(h, &command, &ticket));
+    EXPECT(NULL_POINTER, rackloom_command_queue_issue(live[RING], NULL, &ticket));
+    EXPECT(NULL_POINTER, rackloom_command_queue_issue(live[RING], &command, NULL));
+    BAD_HANDLES(RING, rackloom_command_queue_poll(h, 0, &status, &value));
+    EXPECT(NULL_POINTER, rackloom_command_queue_poll(live[RING], 0, NULL, &value));
+    EXPECT(EMPTY, rackloom_command_queue_poll(live[RING], 0, &status, &value));
+    EXPECT(EMPTY, rackloom_command_queue_poll(live[RING], UINT64_MAX, &status, &value));
+    BAD_HANDLES(RING, rackloom_command_queue_losses(h, &value));
+    EXPECT(NULL_POINTER, rackloom_command_queue_losses(live[RING], NULL));
+    BAD_HANDLES(RING, rackloom_command_queue_free(h));
+    OK(rackloom_command_queue_free(live[RING]));
+    if (strstr(rackloom_kernel_header(), "struct rackloom_command {") == NULL) {
+        fprintf(stderr, "the header of kernels is missing\n");
+        failures++;
+    }
+}
+
+static void composites(void) {
+    rackloom_address beyond = target;
+    rackloom_slice wrong = slice;
+    rackloom_piece piece = {.local = slice, .remote = target}, broken = piece;
+    rackloom_strided layout = {.blocks = 2, .block_bytes = 8, .local_stride = 8, .remote_stride = 8}, wide = layout;
+    beyond.node = 70000;
+    wrong.region = freed[REGION];
+    wide.local_stride = 4096;
+    BAD_HANDLES(NODE, rackloom_vector_submit(h, RACKLOOM_PUT, &piece, 1, queue, 1, NULL));
+    BAD_HANDLES(QUEUE, rackloom_vector_submit(first, RACKLOOM_PUT, &piece, 1, h, 1, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_vector_submit(first, RACKLOOM_STORE, &piece, 1, queue, 1, NULL));
+    EXPECT(NULL_POINTER, rackloom_vector_submit(first, RACKLOOM_PUT, NULL, 1, queue, 1, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_vector_submit(first, RACKLOOM_PUT, &piece, UINT64_MAX, queue, 1, NULL));
+    uint64_t *misaligned = (uint64_t *)((char *)&piece + 1);
+    EXPECT(BAD_ARGUMENT, rackloom_vector_submit(first, RACKLOOM_PUT, &piece, 1, queue, 1, misaligned));
+    broken.local.region = freed[REGION];
+    EXPECT(FREED_HANDLE, rackloom_vector_submit(first, RACKLOOM_PUT, &broken, 1, queue, 1, NULL));
+    broken.local.region = theirs;
+    EXPECT(INVALID, rackloom_vector_submit(first, RACKLOOM_PUT, &broken, 1, queue, 1, NULL));
+    broken = piece;
+    broken.remote.node = 70000;
+    EXPECT(NO_SUCH_NODE, rackloom_vector_submit(first, RACKLOOM_GET, &broken, 1, queue, 1, NULL));
+    BAD_HANDLES(NODE, rackloom_strided_submit(h, RACKLOOM_PUT, slice, target, &layout, queue, 1, NULL));
+    BAD_HANDLES(QUEUE, rackloom_strided_submit(first, RACKLOOM_PUT, slice, target, &layout, h, 1, NULL));
+    EXPECT(BAD_ARGUMENT, rackloom_strided_submit(first, 0, slice, target, &layout, queue, 1, NULL));
+    EXPECT(NULL_POINTER, rackloom_strided_submit(first, RACKLOOM_PUT, slice, target, NULL, queue, 1, NULL));
+    EXPECT(INVALID, rackloom_strided_submit(first, RACKLOOM_PUT, slice, target, &wide, queue, 1, NULL));
+    wide.blocks = wide.block_bytes = wide.remote_stride = UINT64_MAX;
+    EXPECT(INVALID, rackloom_strided_submit(first, RACKLOOM_GET, slice, target, &wide, queue, 1, NULL));
+    EXPECT(FREED_HANDLE, rackloom_strided_submit(first, RACKLOOM_PUT, wrong, target, &layout, queue, 1, NULL));
+    EXPECT(NO_SUCH_NODE, rackloom_strided_submit(first, RACKLOOM_PUT, slice, beyond, &layout, queue, 1, NULL));
+    BAD_HANDLES(NODE, rackloom_put_with_immediate_submit(h, slice, target, 5, queue, 1, NULL));
+    BAD_HANDLES(QUEUE, rackloom_put_with_immediate_submit(first, slice, target, 5, h, 1, NULL));
+    EXPECT(FREED_HANDLE, rackloom_put_with_immediate_submit(first, wrong, target, 5, queue, 1, NULL));
+    EXPECT(NO_SUCH_NODE, rackloom_put_with_immediate_submit(first, slice, beyond, 5, queue, 1, NULL));
+}
+
 static void allocations(void) {
     rackloom_exported_region exported = {{0}};
     rackloom_pointer_attributes attributes = {.size = sizeof attributes};
@@ -892,6 +1082,8 @@ static void allocations(void) {
     EXPECT(BAD_SIZE, rackloom_node_pointer_attributes(first, (uintptr_t)start, &attributes));
     BAD_HANDLES(NODE, rackloom_node_allocations(h, &text));
     EXPECT(NULL_POINTER, rackloom_node_allocations(first, NULL));
+    BAD_HANDLES(NODE, rackloom_node_on_leak(h, report_nothing, NULL));
+    EXPECT(NULL_POINTER, rackloom_node_on_leak(first, NULL, NULL));
     BAD_HANDLES(REGION, rackloom_region_set_access(h, 1, RACKLOOM_ACCESS_READ));
     EXPECT(BAD_ARGUMENT, rackloom_region_set_access(own, 1, 0));
     EXPECT(NO_SUCH_NODE, rackloom_region_set_access(own, 9, RACKLOOM_ACCESS_READ));
@@ -1079,6 +1271,13 @@ static void after_the_end(void) {
     rackloom_pool_options kept = {.size = sizeof kept};
     rackloom_pool pool;
     EXPECT(CLOSED, rackloom_pool_create(first, &kept, &pool));
+    rackloom_block_pool_options some = {.size = sizeof some, .region = 201, .key = 7, .bytes = 64};
+    rackloom_block_pool blocks;
+    EXPECT(CLOSED, rackloom_block_pool_create(first, &some, &blocks));
+    rackloom_command_queue ring;
+    EXPECT(CLOSED, rackloom_command_queue_create(first, 2, &ring));
+    EXPECT(CLOSED, rackloom_put_with_immediate_submit(first, slice, target, 5, queue, 1, NULL));
+    OK(rackloom_region_free(on_device));
     EXPECT(CLOSED, rackloom_node_leave_in_order(first, 0));
     OK(rackloom_region_free(own));
     OK(rackloom_region_free(theirs));
@@ -1090,6 +1289,7 @@ static void after_the_end(void) {
 }
 
 static void free_live_handles(void) {
+    OK(rackloom_block_pool_free(live[BLOCK_POOL]));
     OK(rackloom_pool_free(live[POOL]));
     OK(rackloom_persistent_free(live[PERSISTENT]));
     OK(rackloom_reduction_free(live[REDUCTION]));
@@ -1130,6 +1330,9 @@ int main(int count, char **arguments) {
     reductions();
     persistents();
     pools();
+    block_pools();
+    command_queues();
+    composites();
     allocations();
     one_thread_at_a_time();
     one_thread_waits_for_a_collective();
