@@ -303,3 +303,28 @@ fn collectives_on_devices_of_a_server_need_few_frames() {
         }
     });
 }
+
+/// A processor reads a word on a device a thousand times slower than one of the host.
+#[test]
+fn words_of_a_group_on_a_device_are_in_memory_of_the_host() {
+    /// Bit in which the numbers of the two regions of a group differ.
+    const ARRAYS: u32 = 1 << 29;
+    let [first, second] = pair("");
+    let members = [first.id(), second.id()];
+    let groups = [&first, &second].map(|node| {
+        let device = DeviceChoice::Fake(node.id().0.into());
+        Group::join(node, GroupOptions::new(9, KEY).device(device), &members).unwrap()
+    });
+    let address =
+        |region: u32| RemoteAddress { node: second.id(), region: RegionId(region), offset: 0, key: Key(KEY) };
+    let words = first.map_peer(address(9), BOUND).unwrap();
+    assert!(matches!(words.kernel_access(), Err(Error::Invalid(Invalid::NotOnDevice))));
+    let arrays = first.map_peer(address(9 ^ ARRAYS), BOUND).unwrap();
+    arrays.kernel_access().unwrap();
+    // Both numbers are in use until the group ends.
+    for region in [9, 9 ^ ARRAYS] {
+        let refused = second.allocate(options(region), 64).unwrap_err();
+        assert!(matches!(refused, Error::RegionExists(_)), "{refused}");
+    }
+    drop(groups);
+}

@@ -68,7 +68,7 @@ impl Call<'_> {
         let schedule = group.schedules().find(&agreed)?;
         let running = self.run_with_data(group, &mut state, schedule, arithmetic.clone());
         let input = running.buffer(&group.membership, Buffer::Input);
-        group.membership.region.write(input, &figure_ns.min(i64::MAX as u64).to_le_bytes())?;
+        group.membership.memory.arrays.write(input, &figure_ns.min(i64::MAX as u64).to_le_bytes())?;
         if let Some(blocks) = &mut self.blocks {
             blocks.set(&arithmetic);
         }
@@ -77,7 +77,7 @@ impl Call<'_> {
 
     /// Ends an epoch with the agreed time, which is at this offset of the region.
     pub(super) fn end_epoch(&mut self, group: &Inner, offset: u64) -> Result<(), Error> {
-        let figure_ns = group.membership.region.get::<u64>(offset)?;
+        let figure_ns = group.membership.memory.arrays.get::<u64>(offset)?;
         let Some(size) = self.adapted.take() else { return Ok(()) };
         let Size { collective, elements, element_bytes, .. } = size;
         let key = Size { algorithm: None, ..size };

@@ -1,6 +1,6 @@
 //! Groups that are made from another group: duplicates and parts.
 //!
-//! Every member allocates a region under a number that is free at this member and a random key. An all-gather of the first group distributes number, key,
+//! Every member allocates regions under numbers that are free at this member and a random key. An all-gather of the first group distributes number, key,
 //! color and order. So members need not agree on numbers, and a node without the group does not know the keys.
 
 use std::collections::hash_map::RandomState;
@@ -9,11 +9,10 @@ use std::hash::BuildHasher;
 use rackloom_protocol::{Key, Plane, RegionId};
 
 use super::layout::Layout;
-use super::membership::{Membership, RegionName};
+use super::membership::{ARRAYS, GroupMemory, Membership, RegionName};
 use super::options::{DERIVED, GroupOptions};
 use super::{Group, allocate};
 use crate::fabric::error::Error;
-use crate::fabric::memory::region::Region;
 
 /// Number of words that each member contributes to the exchange: color, order, region number, key.
 const WORDS: usize = 4;
@@ -50,18 +49,18 @@ impl Group {
     pub fn split(&self, color: Option<u32>, order: u32) -> Result<Option<Self>, Error> {
         let options = GroupOptions { region: None, ..self.inner.options };
         let lanes: Vec<_> = self.inner.lanes.iter().map(|lane| lane.layout).collect();
-        let region = match color {
+        let memory = match color {
             Some(_) => Some(self.allocate_free(&options, &lanes)?),
             None => None,
         };
-        let name = region.as_ref().map_or(RegionName { region: RegionId(0), key: Key(0) }, |region| {
-            let chosen = region.options();
+        let name = memory.as_ref().map_or(RegionName { region: RegionId(0), key: Key(0) }, |memory| {
+            let chosen = memory.words.options();
             RegionName { region: chosen.region, key: chosen.key }
         });
         let mine = Entry { color: color.map_or(NO_COLOR, u64::from), order: u64::from(order), name };
         let mut all = vec![0; self.members().len() * WORDS];
         self.all_gather(&mine.words(), &mut all).wait()?;
-        let Some(region) = region else { return Ok(None) };
+        let Some(memory) = memory else { return Ok(None) };
         let entries: Vec<_> = all.chunks_exact(WORDS).map(Entry::of_words).collect();
         let mut ranks: Vec<_> =
             (0..entries.len()).filter(|rank| entries[*rank].color == mine.color).collect();
@@ -71,7 +70,7 @@ impl Group {
         let membership = Membership {
             rank: super::rank_of(self.node.id(), &members)?,
             regions: ranks.iter().map(|rank| entries[*rank].name).collect(),
-            region,
+            memory,
             terms: options.terms(&members),
             // A member that has died since the first group was joined cannot have taken part in the exchange.
             deaths: ranks.iter().map(|rank| parent.deaths[*rank]).collect(),
@@ -110,9 +109,9 @@ impl Group {
         self.split(is_linked.then_some(0), 0)
     }
 
-    /// Allocates a region under a number that is free at this node.
-    fn allocate_free(&self, options: &GroupOptions, lanes: &[Layout]) -> Result<Region, Error> {
-        for number in DERIVED.. {
+    /// Allocates regions under numbers that are free at this node.
+    fn allocate_free(&self, options: &GroupOptions, lanes: &[Layout]) -> Result<GroupMemory, Error> {
+        for number in DERIVED..DERIVED + ARRAYS {
             let key = Key(RandomState::new().hash_one(number));
             match allocate(&self.node, options, lanes, RegionName { region: RegionId(number), key }) {
                 Err(Error::RegionExists(_) | Error::RegionInUse(_)) => {}

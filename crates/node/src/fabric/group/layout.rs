@@ -1,15 +1,15 @@
-//! Layout of a group's region: every part has the same offset on every member.
+//! Layout of a group's regions, one with words and one with arrays: every part has the same offset on every member.
 //!
-//! The region has one part per lane. Calls of different lanes may be in flight at the same time. A lane has:
+//! Both regions have one part per lane. Calls of different lanes may be in flight at the same time. A lane has:
 //!
-//! | part | holds |
-//! |---|---|
-//! | departure | one word, of the first lane: the member that broke the group, and the reason; set by others |
-//! | group status | one word: the current call of this member in this lane; read by others |
-//! | barrier | words of the barrier, which only grow |
-//! | signals, twice | one word per arrival, set to the number of the run |
-//! | staging, twice | output and working space of a run |
-//! | input | input of this member; peers never write here |
+//! | region | part | holds |
+//! |---|---|---|
+//! | words | departure | one word, of the first lane: the member that broke the group, and the reason; set by others |
+//! | words | group status | one word: the current call of this member in this lane; read by others |
+//! | words | barrier | words of the barrier, which only grow |
+//! | words | signals, twice | one word per arrival, set to the number of the run |
+//! | arrays | staging, twice | output and working space of a run |
+//! | arrays | input | input of this member; peers never write here |
 //!
 //! Runs alternate between the two sets of signals and staging, so that a fast member may begin the next run while a slow one still copies its
 //! result out of this one.
@@ -26,9 +26,9 @@ const BARRIER_WORDS: u64 = 16;
 const SIGNALS: u64 = BARRIER + BARRIER_WORDS * 8;
 /// Number of signal words of one run.
 const SIGNAL_WORDS: u64 = 4096;
-/// Offset of the parts with a chosen length.
-const STAGING: u64 = SIGNALS + 2 * SIGNAL_WORDS * 8;
-/// Number of these parts: staging, twice, and input.
+/// Length of the words of a lane.
+const WORDS_BYTES: u64 = SIGNALS + 2 * SIGNAL_WORDS * 8;
+/// Number of arrays, whose length is chosen: staging, twice, and input.
 const PARTS: u64 = 3;
 /// Alignment of the parts: a cache line.
 const LINE: u64 = 64;
@@ -48,38 +48,46 @@ impl Set {
     }
 }
 
-/// Layout of one lane of the region. It follows from the length of a staging part, and from the lane's number.
+/// Layout of one lane of the regions. It follows from the length of a staging part, and from the lane's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     staging_bytes: u64,
-    /// Offset of the lane.
-    base: u64,
+    lane: u64,
 }
 
 impl Layout {
     /// Returns the layouts of all lanes, or `None` if offsets would overflow.
     pub(super) fn of_lanes(staging_bytes: u64, lanes: usize) -> Option<Vec<Self>> {
         let staging_bytes = staging_bytes.checked_next_multiple_of(LINE)?;
-        let lane_bytes = staging_bytes.checked_mul(PARTS).and_then(|bytes| bytes.checked_add(STAGING))?;
-        let total_bytes = lane_bytes.checked_mul(lanes as u64)?;
+        let total_bytes = staging_bytes.checked_mul(PARTS)?.checked_mul(lanes as u64)?;
         isize::try_from(total_bytes).ok()?;
-        Some((0..lanes as u64).map(|lane| Self { staging_bytes, base: lane * lane_bytes }).collect())
+        Some((0..lanes as u64).map(|lane| Self { staging_bytes, lane }).collect())
     }
 
-    /// Returns the offset after the last byte of the lane. The last lane ends where the region ends.
-    pub(super) const fn end(self) -> u64 {
+    /// Returns the offset after the last array of the lane. The last lane ends where the region ends.
+    pub(super) const fn arrays_end(self) -> u64 {
         self.input() + self.staging_bytes
+    }
+
+    /// Returns the offset after the last word of the lane. The last lane ends where the region ends.
+    pub(super) const fn words_end(self) -> u64 {
+        self.words() + WORDS_BYTES
+    }
+
+    const fn words(self) -> u64 {
+        self.lane * WORDS_BYTES
     }
 
     /// Returns the offset of the group status word.
     pub(super) const fn group_status(self) -> u64 {
-        self.base + GROUP_STATUS
+        self.words() + GROUP_STATUS
     }
 
     const fn staging(self, set: Set) -> u64 {
+        let first = self.lane * PARTS * self.staging_bytes;
         match set {
-            Set::Barrier | Set::First => self.base + STAGING,
-            Set::Second => self.base + STAGING + self.staging_bytes,
+            Set::Barrier | Set::First => first,
+            Set::Second => first + self.staging_bytes,
         }
     }
 
@@ -94,7 +102,7 @@ impl Layout {
             Set::First => SIGNALS,
             Set::Second => SIGNALS + SIGNAL_WORDS * 8,
         };
-        self.base + first + arrival as u64 * 8
+        self.words() + first + arrival as u64 * 8
     }
 
     /// Returns the offset of a buffer at the member that runs this program.
@@ -137,24 +145,24 @@ mod tests {
         let lanes = Layout::of_lanes(1000, 3).unwrap();
         let program = Program { input: 250, output: 100, scratch: 130, ..Program::default() };
         let last = SIGNAL_WORDS as u32 - 1;
-        let mut parts = vec![(DEPARTURE, 8)];
+        let (mut words, mut arrays) = (vec![(DEPARTURE, 8)], Vec::new());
         for layout in &lanes {
             let of_lane = |set, buffer| layout.buffer(set, buffer, &program, 4);
-            parts.extend([
-                (layout.group_status(), 8),
-                (layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
-                (of_lane(Set::First, Buffer::Input), 1000),
-            ]);
+            words.push((layout.group_status(), 8));
+            words.push((layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8));
+            arrays.push((of_lane(Set::First, Buffer::Input), 1000));
             for set in [Set::First, Set::Second] {
-                parts.push((layout.signal(set, 0), u64::from(last) * 8 + 8));
-                parts.push((of_lane(set, Buffer::Output), 400));
-                parts.push((of_lane(set, Buffer::Scratch), 520));
+                words.push((layout.signal(set, 0), u64::from(last) * 8 + 8));
+                arrays.push((of_lane(set, Buffer::Output), 400));
+                arrays.push((of_lane(set, Buffer::Scratch), 520));
             }
         }
-        parts.sort_unstable();
-        assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{parts:?}");
-        let (start, length) = parts[parts.len() - 1];
-        assert!(start + length <= lanes[2].end());
+        for (mut parts, end) in [(words, lanes[2].words_end()), (arrays, lanes[2].arrays_end())] {
+            parts.sort_unstable();
+            assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{parts:?}");
+            let (start, length) = parts[parts.len() - 1];
+            assert!(start + length <= end);
+        }
     }
 
     #[test]
@@ -163,7 +171,7 @@ mod tests {
             assert!(Layout::of_lanes(staging_bytes, 1).is_none(), "{staging_bytes}");
         }
         let largest = Layout::of_lanes(1 << 60, 1).unwrap();
-        assert!(largest[0].end() > PARTS << 60);
+        assert_eq!(largest[0].arrays_end(), PARTS << 60);
         assert!(Layout::of_lanes(1 << 60, 4).is_none());
     }
 }

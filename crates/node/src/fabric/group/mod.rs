@@ -39,14 +39,14 @@ use self::adaptations::Adaptations;
 pub use self::adaptations::Rechoice;
 pub use self::collectives::{PersistentCollective, Reducer, Reduction};
 use self::layout::Layout;
-use self::membership::{Membership, RegionName};
+use self::membership::{GroupMemory, Membership, RegionName};
 pub use self::options::GroupOptions;
 pub use self::request::GroupRequest;
 use self::schedules::Schedules;
 use self::shared::{Common, Inner, Lane, LaneState, Turns};
 use super::error::{Error, Invalid};
 use super::node::Node;
-use crate::fabric::memory::region::{Region, RegionOptions};
+use crate::fabric::memory::region::RegionOptions;
 
 /// Membership of this node in a group. All members join with equal options and an equal list of members, and call equal collectives with equal
 /// sizes in the same order.
@@ -105,14 +105,14 @@ impl Group {
         })?;
         let name = options.region_name(epoch, members);
         let lanes = lanes_of(&options)?;
-        let region = allocate(node, &options, &lanes, name)?;
+        let memory = allocate(node, &options, &lanes, name)?;
         let deaths =
             node.with_core(|core| members.iter().map(|member| core.table.deaths.of(*member)).collect());
         let membership = Membership {
             members: members.to_vec(),
             regions: vec![name; members.len()],
             rank,
-            region,
+            memory,
             terms: options.terms(members),
             deaths,
         };
@@ -178,7 +178,7 @@ fn rank_of(node: NodeId, members: &[NodeId]) -> Result<usize, Error> {
     members.iter().position(|member| *member == node).ok_or(Error::Invalid(Invalid::NotMember))
 }
 
-/// Returns the layouts of the lanes of a group's region.
+/// Returns the layouts of the lanes of a group's regions.
 fn lanes_of(options: &GroupOptions) -> Result<Vec<Layout>, Error> {
     if !(1..=GroupOptions::LANES_MAX).contains(&options.lanes) {
         return Err(Error::Invalid(Invalid::LaneCount));
@@ -186,20 +186,22 @@ fn lanes_of(options: &GroupOptions) -> Result<Vec<Layout>, Error> {
     Layout::of_lanes(options.staging_bytes, options.lanes).ok_or(Error::Invalid(Invalid::StagingTooLarge))
 }
 
-/// Allocates a group's region, which has these lanes.
+/// Allocates a group's regions, which have these lanes. The one with words is the last: who finds it finds the other one as well.
 fn allocate(
     node: &Node,
     options: &GroupOptions,
     lanes: &[Layout],
     name: RegionName,
-) -> Result<Region, Error> {
-    let total_bytes = lanes.last().map_or(0, |last| last.end());
+) -> Result<GroupMemory, Error> {
     let access = Access { read: false, write: true, atomic: true };
-    let region = RegionOptions { region: name.region, key: name.key, access };
-    match options.device {
-        Some(device) => node.allocate_on_device(region, device, total_bytes),
-        None => node.allocate(region, total_bytes),
-    }
+    let region = |name: RegionName| RegionOptions { region: name.region, key: name.key, access };
+    let (arrays, bytes) = (region(name.of_arrays()), lanes.last().map_or(0, |last| last.arrays_end()));
+    let arrays = match options.device {
+        Some(device) => node.allocate_on_device(arrays, device, bytes)?,
+        None => node.allocate(arrays, bytes)?,
+    };
+    let words = node.allocate(region(name), lanes.last().map_or(0, |last| last.words_end()))?;
+    Ok(GroupMemory { words, arrays })
 }
 
 impl Lane {

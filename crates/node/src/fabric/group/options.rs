@@ -5,7 +5,7 @@ use std::time::Duration;
 use rackloom_collectives::Algorithm;
 use rackloom_protocol::{Key, NodeId, RegionId};
 
-use super::membership::RegionName;
+use super::membership::{ARRAYS, RegionName};
 use super::query::hash;
 use crate::memory::DeviceChoice;
 
@@ -16,9 +16,9 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// First region number of groups whose region is named after their members.
 const NAMED_AFTER_MEMBERS: u32 = 0x8000_0000;
 /// Number of these region numbers.
-const NAMES: u32 = 0x4000_0000;
+const NAMES: u32 = ARRAYS;
 /// First region number of groups that were made from another group.
-pub(super) const DERIVED: u32 = NAMED_AFTER_MEMBERS + NAMES;
+pub(super) const DERIVED: u32 = 0xC000_0000;
 /// Initial value of all hashes.
 const HASH_START: u32 = 0x811c_9dc5;
 
@@ -28,11 +28,12 @@ const HASH_START: u32 = 0x811c_9dc5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupOptions {
-    /// Number and key of the group's region. No member has a region of this number yet. `None`: both follow from the rack and the list
-    /// of members. Any node of the tenant can then compute the key.
+    /// Number and key of the group's region with words. A second region, for arrays, has the same key and the number in which bit 29 is
+    /// different. No member has regions of these numbers yet. `None`: both follow from the rack and the list of members. Any node of the
+    /// tenant can then compute the key.
     pub region: Option<(RegionId, Key)>,
-    /// Length of one piece of a collective in bytes: of its input, and of its output together with working space. The region is three times
-    /// as long for each lane. Pages that are never used take no memory. 4 MiB unless changed.
+    /// Length of one piece of a collective in bytes: of its input, and of its output together with working space. The region with arrays
+    /// is three times as long for each lane. Pages that are never used take no memory. 4 MiB unless changed.
     pub staging_bytes: u64,
     /// Number of collectives that can run at the same time. Further ones wait for the end of earlier ones. Each has its own staging. 1 unless
     /// changed.
@@ -45,8 +46,8 @@ pub struct GroupOptions {
     /// Time that this member's first collective waits for members that have not joined. Members may choose different values. Ten seconds
     /// unless changed.
     pub join_timeout: Duration,
-    /// Device of the group's region. `None` for memory of the host. On a device, reductions are kernels, and the device copies slices of
-    /// regions on it. Members may choose different devices.
+    /// Device of the group's arrays. `None` for memory of the host. On a device, reductions are kernels, and the device copies slices of
+    /// regions on it. Words of the group are always in memory of the host. Members may choose different devices.
     pub device: Option<DeviceChoice>,
 }
 
@@ -124,7 +125,7 @@ impl GroupOptions {
         self
     }
 
-    /// Sets the device of the group's region.
+    /// Sets the device of the group's arrays.
     #[must_use]
     pub const fn device(mut self, device: DeviceChoice) -> Self {
         self.device = Some(device);

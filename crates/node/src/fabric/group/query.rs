@@ -172,7 +172,7 @@ impl Query {
         }
         // An atomic that adds nothing is a read that needs no local buffer.
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
-        let target = membership.address(self.rank, self.layout.group_status());
+        let target = membership.word(self.rank, self.layout.group_status());
         match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Request(None))
         {
             Ok(operation) => self.operation = Some(operation),

@@ -332,7 +332,7 @@ impl<'a> Call<'a> {
                     !(are_filled && self.collective.synchronizes(group.membership.members.len(), elements));
                 self.done = columns.end;
                 moved
-                    .and_then(|()| self.data.copy_out(&group.membership.region, output, &columns))
+                    .and_then(|()| self.data.copy_out(&group.membership.memory.arrays, output, &columns))
                     .map(|()| Stage::Between { has_met: false })
             }
             Stage::Fresh | Stage::Over => Err(Error::Closed),
@@ -402,7 +402,7 @@ impl<'a> Call<'a> {
         let schedule = self.schedule(group, &columns)?;
         let running = self.run_with_data(group, &mut state, schedule, self.arithmetic.clone());
         let membership = running.buffer(&group.membership, Buffer::Input);
-        self.data.copy_in(&group.membership.region, membership, &columns)?;
+        self.data.copy_in(&group.membership.memory.arrays, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
     }
 
@@ -496,7 +496,7 @@ impl<'a> GroupRequest<'a> {
     /// # Errors
     /// Those of [`GroupRequest::wait`]; [`Error::TimedOut`] with the awaited member, if there is exactly one.
     pub fn wait_for(&mut self, timeout: Duration) -> Result<(), Error> {
-        let engine = Arc::clone(self.group.membership.region.engine());
+        let engine = Arc::clone(self.group.membership.memory.words.engine());
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let ended = self.wait_until(engine.clock.now() + timeout_ns);
         ended.unwrap_or_else(|| {
@@ -510,7 +510,7 @@ impl<'a> GroupRequest<'a> {
 
     /// Returns `None` if `until` passed first, or if the node has left.
     fn wait_until(&mut self, until: Instant) -> Option<Result<(), Error>> {
-        let engine = Arc::clone(self.group.membership.region.engine());
+        let engine = Arc::clone(self.group.membership.memory.words.engine());
         let this = RefCell::new(self);
         engine.wait(
             until,
@@ -603,14 +603,14 @@ impl GroupRequest<'static> {
     /// # Errors
     /// Errors that are known at once. The handle returns all others.
     pub fn start(self) -> Result<Pending<()>, Error> {
-        let engine = Arc::clone(self.group.membership.region.engine());
+        let engine = Arc::clone(self.group.membership.memory.words.engine());
         let operation = self.hand_over(Sink::Request(None))?;
         Ok(Pending::of_activity(engine, operation))
     }
 
     /// Gives the call its place in the order of the group, and has the node advance it.
     fn hand_over(mut self, sink: Sink) -> Result<OperationId, Error> {
-        let engine = Arc::clone(self.group.membership.region.engine());
+        let engine = Arc::clone(self.group.membership.memory.words.engine());
         let mut held = engine.hold();
         let core = held.core();
         match &mut self.call {
@@ -634,7 +634,7 @@ impl Future for GroupRequest<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let engine = Arc::clone(this.group.membership.region.engine());
+        let engine = Arc::clone(this.group.membership.memory.words.engine());
         let mut held = engine.hold_for_task();
         let core = held.core();
         if let Some(result) = core.visit_for(|core| this.look(core, Caller::Returns)) {
@@ -657,7 +657,7 @@ impl Drop for GroupRequest<'_> {
         if !has_begun && self.watcher.is_none() {
             return;
         }
-        let engine = Arc::clone(self.group.membership.region.engine());
+        let engine = Arc::clone(self.group.membership.memory.words.engine());
         let mut held = engine.hold();
         self.stop_watching(held.core());
         if has_begun {

@@ -137,12 +137,12 @@ impl Running {
     }
 
     fn command(&self, membership: &Membership, transfer: &Transfer) -> Command<'static> {
-        let word = membership.address(transfer.to, self.layout.signal(self.set, transfer.arrival));
+        let word = membership.word(transfer.to, self.layout.signal(self.set, transfer.arrival));
         let signal = Signal::set(word, self.run.number());
         let source = self.local(membership, transfer.from, transfer.source);
         let target = match transfer.source.length {
             0 => word,
-            _ => membership.address(transfer.to, self.local(membership, transfer.to, transfer.target).offset),
+            _ => membership.array(transfer.to, self.local(membership, transfer.to, transfer.target).offset),
         };
         Command::Put { operation: OperationId(0), target, source, signal: Some(signal) }
     }
@@ -154,7 +154,7 @@ impl Running {
         let program = &self.schedule.programs[rank];
         let buffer = self.layout.buffer(self.set, span.buffer, program, element_bytes);
         LocalRange {
-            region: membership.region.options().region,
+            region: membership.memory.arrays.options().region,
             offset: buffer + bytes.start as u64,
             length: bytes.len() as u64,
         }
@@ -185,7 +185,7 @@ impl Running {
     pub(super) fn has_arrived(&self, membership: &Membership) -> Result<bool, Error> {
         let Some((_, id)) = self.wait else { return Ok(false) };
         let offset = self.layout.signal(self.set, self.schedule.transfer(id).arrival);
-        Ok(membership.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
+        Ok(membership.memory.words.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
     }
 
     /// Registers a waker for the end of any operation that the run waits for.
@@ -258,7 +258,7 @@ impl Surroundings for OnCore<'_> {
     fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
         let offset = self.running.layout.signal(self.running.set, transfer.arrival);
         let least = number >> RUN_SHIFT << RUN_SHIFT;
-        let word = self.membership.region.get::<u64>(offset)?;
+        let word = self.membership.memory.words.get::<u64>(offset)?;
         if word >= least {
             self.running.check_signal(id, word, self.membership)?;
             return Ok(Some(word));
@@ -267,7 +267,7 @@ impl Surroundings for OnCore<'_> {
         let from = self.membership.members[transfer.from];
         let command = Command::WaitUntil {
             operation: OperationId(0),
-            region: self.membership.region.options().region,
+            region: self.membership.memory.words.options().region,
             offset,
             condition: Condition::AtLeast,
             value: least,
@@ -280,7 +280,7 @@ impl Surroundings for OnCore<'_> {
 
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
         let at = self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.region.read(at, out)?)
+        Ok(self.membership.memory.arrays.read(at, out)?)
     }
 
     fn combine(
@@ -298,11 +298,11 @@ impl Surroundings for OnCore<'_> {
         };
         let at =
             |(buffer, offset): (Buffer, usize)| self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.region.combine(at(target), at(source), length as u64, how)?)
+        Ok(self.membership.memory.arrays.combine(at(target), at(source), length as u64, how)?)
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
         let at = self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.region.write(at, bytes)?)
+        Ok(self.membership.memory.arrays.write(at, bytes)?)
     }
 }

@@ -37,7 +37,7 @@ impl Inner {
         if let Some(broken) = self.common().broken {
             return Err(broken.error(true));
         }
-        match self.membership.region.get::<u64>(DEPARTURE)? {
+        match self.membership.memory.words.get::<u64>(DEPARTURE)? {
             0 => Ok(()),
             word => match GroupStatus::of_word(word) {
                 GroupStatus::Over(broken) => Err(broken.error(true)),
@@ -62,7 +62,7 @@ impl Inner {
 
     /// Publishes the current call of this member in a lane.
     pub(super) fn announce(&self, layout: Layout, call: CallName) -> Result<(), Error> {
-        self.membership.region.write(layout.group_status(), &[GroupStatus::Calls(call).word()])
+        self.membership.memory.words.write(layout.group_status(), &[GroupStatus::Calls(call).word()])
     }
 
     /// Breaks the group: records the reason and notifies all other members.
@@ -79,10 +79,10 @@ impl Inner {
         // The group status is for members that have not joined. It is written first: a member that joins while the others are notified finds
         // one of the two. The word is within the region, so the write cannot fail.
         for lane in &self.lanes {
-            let _ = self.membership.region.write(lane.layout.group_status(), &[departure]);
+            let _ = self.membership.memory.words.write(lane.layout.group_status(), &[departure]);
         }
         for rank in self.others() {
-            let word = self.membership.address(rank, DEPARTURE);
+            let word = self.membership.word(rank, DEPARTURE);
             let signal = Signal::set(word, departure);
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
@@ -102,7 +102,7 @@ impl Inner {
         core.table.deaths.watch(waker);
         let mut common = self.common();
         if common.departure.is_none() {
-            let region = self.membership.region.options().region;
+            let region = self.membership.memory.words.options().region;
             let command = Command::WaitUntil {
                 operation: OperationId(0),
                 region,
@@ -123,7 +123,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let departure = self.common().departure;
         if let Some(departure) = departure {
-            let mut held = self.membership.region.engine().hold();
+            let mut held = self.membership.memory.words.engine().hold();
             held.core().cancel(departure);
             held.core().table.abandon(departure);
         }

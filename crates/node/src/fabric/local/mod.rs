@@ -31,7 +31,7 @@ use std::time::Duration;
 use rackloom_plan::Plan;
 use rackloom_protocol::operation::{GET_BYTES_MAX, LOAD_STORE_BYTES_MAX};
 use rackloom_protocol::{
-    Access, Command, Instant, NodeId, OperationError, RegionConfig, RegionId, RemoteAddress,
+    Access, Command, Instant, NodeId, OperationError, RegionConfig, RegionId, RemoteAddress, Signal,
 };
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, test_kill_process};
@@ -266,6 +266,12 @@ impl LocalPaths {
             self.request(member.last_poll(), &target);
             return None;
         }
+        if let Some(word) = signal_of(command)
+            && !self.direct.reaches(word.node, word.region)
+        {
+            self.request(member.last_poll(), &word);
+            return None;
+        }
         let memory = member.memory_mut();
         if memory.has_faults() {
             return None;
@@ -496,6 +502,16 @@ fn has_ended(process: u32) -> bool {
 /// Returns `true` if a command has the same effect when a part of it was done before.
 const fn can_be_repeated(command: &Command<'_>) -> bool {
     !matches!(command, Command::Atomic { .. } | Command::Put { signal: Some(_), .. })
+}
+
+/// Returns the address of the word that a put signals.
+const fn signal_of(command: &Command<'_>) -> Option<RemoteAddress> {
+    match *command {
+        Command::Put { target, signal: Some(Signal { region, offset, key, .. }), .. } => {
+            Some(RemoteAddress { node: target.node, region, offset, key })
+        }
+        _ => None,
+    }
 }
 
 /// Returns the address that a command accesses, and its bytes. `None` for commands that always go in frames, and for lengths that are refused there.

@@ -74,7 +74,7 @@ impl Group {
             return Err(Error::Invalid(Invalid::RootNotMember));
         }
         let is_ours =
-            |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.membership.region.engine());
+            |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.membership.memory.words.engine());
         if !is_ours(input) || !is_ours(output) {
             return Err(Error::Invalid(Invalid::OtherNode));
         }
