@@ -1,10 +1,10 @@
 //! Verbs without RDMA hardware: the device `rackloom0`, its objects, their state rules and the data path.
 //!
-//! Three parts, the lowest first. `layout` has the structures of the ABI and nothing else. `engine` is the device: a state machine that
-//! gets calls and the time, and that fills completion queues; it reaches other queue pairs through a [`engine::Transport`]. `abi` has
-//! the exported functions: they check pointers, convert structures and call the engine of the process.
+//! Four parts, the lowest first. `layout` has the structures of the ABI and nothing else. `engine` is the device: a state machine that
+//! gets calls and the time, and that fills completion queues; it reaches other queue pairs through a [`engine::Transport`]. `fabric` is the
+//! transport to other processes. `abi` has the exported functions: they check pointers, convert structures and call the engine of the process.
 //!
-//! Reading order: `layout` · `engine/rules.rs` (state rules) · `engine/transport.rs` · `engine/send.rs` and `engine/respond.rs` (data path) ·
+//! Reading order: `layout` · `engine/rules.rs` (state rules) · `engine/transport.rs` · `engine/send.rs` and `engine/respond.rs` (data path) · `fabric` ·
 //! `abi/guard.rs` · one file per kind of object.
 //!
 //! Limits: queue pairs of one process reach each other, and no other node yet. `docs/decisions/verbs.md` has the list.
@@ -19,4 +19,5 @@
 
 pub mod abi;
 pub mod engine;
+pub mod fabric;
 pub mod layout;

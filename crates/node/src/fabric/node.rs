@@ -563,6 +563,15 @@ impl Node {
         })
     }
 
+    /// Drives this node and sleeps like a blocking operation until `queue` has a completion, at most for `timeout`. Returns `true` if it has one,
+    /// which another thread may take first.
+    pub fn wait_until_filled(&self, queue: &Queue, timeout: Duration) -> bool {
+        let until = self.engine.clock.now() + nanoseconds(timeout);
+        let filled =
+            self.engine.wait(until, |_| (!queue.is_empty()).then_some(()), |_, waker| queue.set_waker(waker));
+        filled.is_some()
+    }
+
     /// Returns the oldest completion of `queue`. While there is none, drives this node and sleeps like a blocking operation, at most for
     /// `timeout`.
     pub fn poll_wait(&self, queue: &Queue, timeout: Duration) -> Option<Completion> {

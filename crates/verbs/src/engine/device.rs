@@ -1,6 +1,7 @@
 //! Engine: the calls of programs on the objects of the device.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,7 +14,7 @@ use super::objects::Objects;
 use super::queue_pair::QueuePair;
 use super::receive::Shared;
 use super::rules::{Service, State, check_transition};
-use super::transport::{Address, Carried, Outcome, Ticket, Transport};
+use super::transport::{Address, Carried, Outcome, QUEUE_PAIR_MAX, Ticket, Transport, Waiter};
 use super::work::{Data, Kind, Receive, Send};
 use crate::layout::Gid;
 use crate::layout::attributes::{AhAttr, QpAttr, QpCap, SrqAttr};
@@ -38,17 +39,12 @@ pub mod limits {
     /// Protection domains.
     pub const DOMAINS: u32 = 1 << 16;
     /// Regions.
-    pub const REGIONS: u32 = (1 << 24) - 1;
+    pub const REGIONS: u32 = (1 << 23) - 1;
     /// Bytes of a message of a connection.
     pub const MESSAGE_BYTES: u64 = 1 << 31;
     /// Bytes of a datagram.
     pub const DATAGRAM_BYTES: u64 = 4096;
 }
-
-/// Number of the first queue pair. Lower ones are reserved by the specification.
-const FIRST_QUEUE_PAIR: u32 = 0x10;
-/// Largest number of a queue pair.
-const QUEUE_PAIR_MAX: u32 = 0xff_ffff;
 
 /// New queue pair.
 pub struct NewQueuePair {
@@ -95,6 +91,7 @@ impl Engine {
     /// is not found, and the connection has no answer.
     #[must_use]
     pub fn new(transport: Box<dyn Transport>, seed: u64) -> Self {
+        let next_queue_pair = first_queue_pair(&transport.queue_pair_numbers(), seed);
         let objects = Objects {
             node: transport.own_node(),
             addresses: transport.addresses().to_vec(),
@@ -103,8 +100,9 @@ impl Engine {
             queue_pairs: BTreeMap::new(),
             shared: BTreeMap::new(),
             stalled: BTreeSet::new(),
+            awaiting: BTreeSet::new(),
         };
-        Self { objects, transport, next_number: 1, next_queue_pair: first_queue_pair(seed) }
+        Self { objects, transport, next_number: 1, next_queue_pair }
     }
 
     /// Returns the addresses of the port, by their index.
@@ -176,8 +174,13 @@ impl Engine {
             return Err(Errno::FAULT);
         }
         self.use_domain(region.domain)?;
-        let domain = region.domain;
-        self.objects.regions.insert(region).inspect_err(|_| self.release_domain(domain))
+        let key = self.objects.regions.insert(region).inspect_err(|_| self.release_domain(region.domain))?;
+        if let Err(error) = self.transport.register(key, &region) {
+            self.objects.regions.remove(key);
+            self.release_domain(region.domain);
+            return Err(error);
+        }
+        Ok(key)
     }
 
     /// Deregisters memory. No operation accesses it afterwards.
@@ -186,6 +189,7 @@ impl Engine {
     /// `EINVAL` if no region has the key.
     pub fn deregister(&mut self, key: u32) -> Result<(), Errno> {
         let region = self.objects.regions.remove(key).ok_or(Errno::INVAL)?;
+        self.transport.deregister(key);
         self.release_domain(region.domain);
         Ok(())
     }
@@ -314,6 +318,7 @@ impl Engine {
             places: Arc::new(AtomicU32::new(0)),
             unreported: 0,
             in_flight: None,
+            answer_by_ns: None,
             attempts: 0,
             stall: None,
             reports_drain: false,
@@ -327,7 +332,8 @@ impl Engine {
     fn free_queue_pair(&mut self) -> u32 {
         loop {
             let number = self.next_queue_pair;
-            self.next_queue_pair = if number == QUEUE_PAIR_MAX { FIRST_QUEUE_PAIR } else { number + 1 };
+            let numbers = self.transport.queue_pair_numbers();
+            self.next_queue_pair = if number == *numbers.end() { *numbers.start() } else { number + 1 };
             if !self.objects.queue_pairs.contains_key(&number) {
                 return number;
             }
@@ -490,6 +496,19 @@ impl Engine {
         self.run(ticket.queue_pair, now_ns);
     }
 
+    /// Executes requests of peers that have arrived, and continues requests of this process.
+    pub fn poll(&mut self, now_ns: u64) {
+        for (ticket, outcome) in self.transport.poll(&mut self.objects) {
+            self.finish(ticket, outcome, now_ns);
+        }
+    }
+
+    /// Returns a function that waits until [`Self::poll`] has work. `None` if it never has.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Waiter> {
+        self.transport.waiter()
+    }
+
     /// Returns the time at which [`Self::expire`] has work, or `None`.
     #[must_use]
     pub fn next_deadline_ns(&self) -> Option<u64> {
@@ -513,18 +532,19 @@ impl Engine {
     /// Starts sends of a queue pair until none may start.
     fn run(&mut self, number: u32, now_ns: u64) {
         while let Some(request) = self.objects.next_request(number, &*self.transport) {
-            match self.transport.carry(&request, &mut self.objects) {
-                Carried::Done(outcome) => self.objects.settle(request.ticket, outcome, now_ns),
-                Carried::Pending => return,
+            let ticket = request.ticket;
+            match self.transport.carry(request, &mut self.objects) {
+                Carried::Done(outcome) => self.objects.settle(ticket, outcome, now_ns),
+                Carried::Pending => return self.objects.await_answer(number, now_ns),
             }
         }
     }
 }
 
 /// Returns the first number of a queue pair for a seed.
-fn first_queue_pair(seed: u64) -> u32 {
-    let numbers = u64::from(QUEUE_PAIR_MAX - FIRST_QUEUE_PAIR + 1);
-    FIRST_QUEUE_PAIR + u32::try_from(seed % numbers).expect("a number below the largest one")
+fn first_queue_pair(numbers: &RangeInclusive<u32>, seed: u64) -> u32 {
+    let count = u64::from(numbers.end() - numbers.start() + 1);
+    numbers.start() + u32::try_from(seed % count).expect("a number below the largest one")
 }
 
 /// Checks values of attributes against the limits of the device.

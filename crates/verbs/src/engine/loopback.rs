@@ -27,7 +27,7 @@ pub fn identifier(node: u32) -> u64 {
 }
 
 /// Returns the addresses of a node's port: a link-local one, and an IPv4 address in the form of IPv6. The second spares NCCL a search in sysfs.
-fn addresses_of(node: u32) -> [Gid; 2] {
+pub(crate) fn addresses_of(node: u32) -> [Gid; 2] {
     let mut local = [0; 16];
     local[..2].copy_from_slice(&[0xfe, 0x80]);
     local[8..].copy_from_slice(&identifier(node).to_be_bytes());
@@ -51,9 +51,9 @@ impl Transport for Loopback {
         self.addresses.contains(address).then_some(self.node)
     }
 
-    fn carry(&mut self, request: &Request, target: &mut dyn Target) -> Carried {
+    fn carry(&mut self, request: Request, target: &mut dyn Target) -> Carried {
         Carried::Done(if request.to.node == Some(self.node) {
-            target.execute(request)
+            target.execute(&request)
         } else if matches!(request.operation, Operation::Datagram { .. }) {
             Outcome::Done
         } else {

@@ -3,10 +3,12 @@
 //! A [`Piece`] is memory that a check has accepted. Copies put bytes in place in the order of their addresses as far as a program can see
 //! it: the last bytes of a message become visible after all others, because programs poll them.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rustix::io::Errno;
 
+use super::device::limits;
 use crate::layout::constants::*;
 
 /// Checked memory of this process.
@@ -14,18 +16,47 @@ use crate::layout::constants::*;
 pub struct Piece {
     address: usize,
     length: usize,
+    /// Key of the region; 0 for bytes of the library.
+    key: u32,
 }
 
 impl Piece {
     /// Returns bytes of the library as a piece. The piece is valid as long as the bytes stay where they are.
     pub(super) fn of_bytes(bytes: &[u8]) -> Self {
-        Self { address: bytes.as_ptr() as usize, length: bytes.len() }
+        Self { address: bytes.as_ptr() as usize, length: bytes.len(), key: 0 }
     }
 
     /// Returns the number of bytes.
     #[must_use]
     pub const fn length(self) -> usize {
         self.length
+    }
+
+    /// Returns the address of the first byte.
+    #[must_use]
+    pub const fn address(self) -> usize {
+        self.address
+    }
+
+    /// Returns the key of the region, or 0 for bytes of the library.
+    #[must_use]
+    pub const fn key(self) -> u32 {
+        self.key
+    }
+
+    /// Copies bytes into pieces, as many as fit.
+    pub fn fill(pieces: &[Self], bytes: &[u8]) {
+        copy(&[Self::of_bytes(bytes)], pieces);
+    }
+
+    /// Returns a part of the piece.
+    ///
+    /// # Panics
+    /// If it is not within the piece.
+    #[must_use]
+    pub fn part(self, bytes: Range<usize>) -> Self {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.length, "a part of the piece");
+        Self { address: self.address + bytes.start, length: bytes.len(), key: self.key }
     }
 }
 
@@ -81,7 +112,8 @@ impl Regions {
             self.slots.push((0, None));
             self.slots.len() - 1
         });
-        let number = u32::try_from(index + 1).ok().filter(|number| *number < 1 << 24).ok_or(Errno::NOMEM)?;
+        let number =
+            u32::try_from(index + 1).ok().filter(|number| *number <= limits::REGIONS).ok_or(Errno::NOMEM)?;
         let slot = &mut self.slots[index];
         debug_assert!(slot.1.is_none(), "a free slot has no region");
         slot.1 = Some(region);
@@ -104,6 +136,11 @@ impl Regions {
         Some(region)
     }
 
+    /// Returns a region.
+    pub(super) fn get(&self, key: u32) -> Option<Region> {
+        self.slots[self.slot(key)?].1
+    }
+
     /// Checks an access and returns the memory. `None` if the key, the domain, the bounds or the rights do not fit.
     pub(super) fn piece(
         &self,
@@ -120,6 +157,7 @@ impl Regions {
             && region.access & needed == needed
             && usize::try_from(end).is_ok_and(|end| end <= region.length);
         fits.then(|| Piece {
+            key,
             address: region.base + usize::try_from(offset).expect("an offset within a region"),
             length: usize::try_from(length).expect("a length within a region"),
         })
@@ -159,11 +197,11 @@ fn rest(pieces: &[Piece], position: usize) -> Piece {
     for piece in pieces {
         if position < before + piece.length {
             let skipped = position - before;
-            return Piece { address: piece.address + skipped, length: piece.length - skipped };
+            return piece.part(skipped..piece.length);
         }
         before += piece.length;
     }
-    Piece { address: 0, length: 0 }
+    Piece { address: 0, length: 0, key: 0 }
 }
 
 /// Applies a function to eight aligned bytes atomically and returns the old value. `None` if the address is not aligned.

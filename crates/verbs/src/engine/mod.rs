@@ -24,10 +24,12 @@ pub use completion::CompletionQueue;
 pub(crate) use device::check_route;
 pub use device::{Engine, NewQueuePair, NewShared, limits};
 pub use events::{AsyncEvent, Element, Events};
+pub(crate) use loopback::addresses_of;
 pub use loopback::{Loopback, identifier};
 pub use memory::{Piece, Region};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
-    Address, Carried, Datagram, Operation, Outcome, Payload, Remote, Request, Target, Ticket, Transport,
+    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Permit, Remote, Request,
+    Target, Ticket, Transport, Waiter,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

@@ -20,6 +20,8 @@ pub(super) struct Objects {
     pub(super) shared: BTreeMap<u32, Shared>,
     /// Queue pairs whose oldest send is repeated.
     pub(super) stalled: BTreeSet<u32>,
+    /// Queue pairs whose request is at the transport and has a time for its answer.
+    pub(super) awaiting: BTreeSet<u32>,
 }
 
 impl Objects {

@@ -65,13 +65,26 @@ pub(super) struct QueuePair {
     pub(super) unreported: u32,
     /// Attempt that is at the transport.
     pub(super) in_flight: Option<u64>,
+    /// Time at which the attempt at the transport counts as without an answer.
+    pub(super) answer_by_ns: Option<u64>,
     pub(super) attempts: u64,
     pub(super) stall: Option<Stall>,
     pub(super) reports_drain: bool,
     pub(super) is_established: bool,
 }
 
+/// Least time that a request at a transport gets for its answer: a packet of a modelled link may take far longer than one of a device, and
+/// the fabric repeats it by itself.
+const ANSWER_NS_MIN: u64 = 2_000_000_000;
+
 impl QueuePair {
+    /// Returns the time until the last retry of a request without an answer has ended, or `None` if that is never.
+    pub(super) fn patience_ns(&self) -> Option<u64> {
+        let QpAttr { timeout, retry_cnt, .. } = self.attributes;
+        let one_ns = 4096_u64 << timeout;
+        (timeout > 0).then(|| one_ns.saturating_mul(u64::from(retry_cnt) + 1).max(ANSWER_NS_MIN))
+    }
+
     /// Sends an asynchronous event about this queue pair.
     pub(super) fn report_event(&self, kind: u32) {
         self.events.push(AsyncEvent { kind, element: Element::QueuePair(self.owner) });
@@ -139,7 +152,7 @@ impl QueuePair {
 
     /// Flushes the sends of a queue pair that is in error.
     pub(super) fn flush_sends(&mut self) {
-        (self.stall, self.in_flight) = (None, None);
+        (self.stall, self.in_flight, self.answer_by_ns) = (None, None, None);
         while let Some(send) = self.sends.pop_front() {
             let _ = self.report_send(&send, Status::Flushed);
         }
@@ -170,7 +183,8 @@ impl QueuePair {
         self.attributes = QpAttr::default();
         self.sends.clear();
         self.receives.clear();
-        (self.stall, self.in_flight, self.reports_drain, self.is_established) = (None, None, false, false);
+        (self.stall, self.in_flight, self.answer_by_ns) = (None, None, None);
+        (self.reports_drain, self.is_established) = (false, false);
         self.send_completions.purge(self.number);
         self.receive_completions.purge(self.number);
         self.unreported = 0;

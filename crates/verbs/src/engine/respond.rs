@@ -3,10 +3,12 @@
 //! Checks come before the first byte is written, so a refused request changes no memory. A responder that refuses a request of a connection
 //! enters the error state itself and reports an event, as devices do.
 
-use super::memory::{Piece, copy, total, update};
+use super::memory::{Piece, Region, copy, total, update};
 use super::objects::Objects;
 use super::rules::{Service, State};
-use super::transport::{Datagram, Operation, Outcome, Payload, Remote, Request, Target};
+use super::transport::{
+    Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Permit, Remote, Request, Target,
+};
 use super::work::Status;
 use crate::layout::Gid;
 use crate::layout::constants::*;
@@ -35,13 +37,8 @@ impl Target for Objects {
             self.receive_datagram(request, payload, *immediate, *is_solicited, header);
             return Outcome::Done;
         }
-        let Some(pair) = self.queue_pairs.get_mut(&number) else { return Outcome::NoAnswer };
-        let is_connected = pair.service == Service::Rc && pair.peer == request.from;
-        if !is_connected || !pair.state.is_receiving() {
-            return Outcome::NoAnswer;
-        }
-        if pair.state == State::Rtr && !std::mem::replace(&mut pair.is_established, true) {
-            pair.report_event(EVENT_COMM_EST);
+        if let Err(outcome) = self.admit(request.from, number) {
+            return outcome;
         }
         match &request.operation {
             Operation::Send { payload, immediate, is_solicited } => {
@@ -64,9 +61,105 @@ impl Target for Objects {
             Operation::Datagram { .. } => unreachable!("a datagram is received above"),
         }
     }
+
+    fn permit(
+        &mut self,
+        from: Address,
+        to: u32,
+        remote: Remote,
+        length: u64,
+        right: u32,
+    ) -> Result<Permit, Outcome> {
+        self.admit(from, to)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        self.remote(to, remote, length, right)?;
+        let flags = self.queue_pairs.get(&to).map_or(0, |pair| pair.attributes.qp_access_flags);
+        let region = self.regions.get(remote.key).unwrap_or(Region {
+            // No bytes are accessed, and any key will do.
+            domain: 0,
+            base: 0,
+            virtual_base: remote.address,
+            length: 0,
+            access: right,
+        });
+        Ok(Permit { region, access: region.access & flags })
+    }
+
+    fn begin_message(&mut self, from: Address, to: u32, length: u64) -> Result<Arriving, Outcome> {
+        self.admit(from, to)?;
+        let Some((receive, domain)) = self.take_receive(to) else { return Err(self.not_ready(to)) };
+        let Some(pieces) = self.pieces(&receive.parts, domain, ACCESS_LOCAL_WRITE) else {
+            self.fail_receive(to, &receive, Status::LocalProtection);
+            return Err(Outcome::OperationFailed);
+        };
+        let Some(pieces) = usize::try_from(length).ok().and_then(|length| first(pieces, length)) else {
+            self.fail_receive(to, &receive, Status::LocalLength);
+            return Err(Outcome::InvalidRequest);
+        };
+        Ok(Arriving { queue_pair: to, receive, pieces })
+    }
+
+    fn end_message(&mut self, arriving: Arriving, notice: Notice, is_complete: bool) -> Outcome {
+        let Arriving { queue_pair, receive, pieces } = arriving;
+        let is_receiving = self.queue_pairs.get(&queue_pair).is_some_and(|pair| pair.state.is_receiving());
+        if !is_complete || !is_receiving {
+            self.fail_receive(queue_pair, &receive, Status::Flushed);
+            return Outcome::NoAnswer;
+        }
+        let completion = received(WC_RECV, total(&pieces), notice.immediate);
+        if let Some(pair) = self.queue_pairs.get_mut(&queue_pair) {
+            pair.report_receive(&receive, completion, notice.is_solicited);
+        }
+        Outcome::Done
+    }
+
+    fn complete_write(&mut self, from: Address, to: u32, length: u64, notice: Notice) -> Outcome {
+        if let Err(outcome) = self.admit(from, to) {
+            return outcome;
+        }
+        let Some((receive, _)) = self.take_receive(to) else { return self.not_ready(to) };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let completion = received(WC_RECV_RDMA_WITH_IMM, length, notice.immediate);
+        if let Some(pair) = self.queue_pairs.get_mut(&to) {
+            pair.report_receive(&receive, completion, notice.is_solicited);
+        }
+        Outcome::Done
+    }
+
+    fn is_open(&self, from: Address, to: u32) -> bool {
+        let pair = self.queue_pairs.get(&to);
+        pair.is_some_and(|pair| pair.service == Service::Rc && pair.peer == from && pair.state.is_receiving())
+    }
+}
+
+/// Returns the first bytes of pieces, or `None` if there are too few.
+fn first(pieces: Vec<Piece>, length: usize) -> Option<Vec<Piece>> {
+    let mut left = length;
+    let mut taken = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        if left == 0 {
+            break;
+        }
+        let part = piece.part(0..piece.length().min(left));
+        left -= part.length();
+        taken.push(part);
+    }
+    (left == 0).then_some(taken)
 }
 
 impl Objects {
+    /// Checks that a queue pair executes requests of this peer.
+    fn admit(&mut self, from: Address, number: u32) -> Result<(), Outcome> {
+        if !self.is_open(from, number) {
+            return Err(Outcome::NoAnswer);
+        }
+        let Some(pair) = self.queue_pairs.get_mut(&number) else { return Err(Outcome::NoAnswer) };
+        if pair.state == State::Rtr && !std::mem::replace(&mut pair.is_established, true) {
+            pair.report_event(EVENT_COMM_EST);
+        }
+        Ok(())
+    }
+
     /// Answers that no receive is posted.
     fn not_ready(&self, number: u32) -> Outcome {
         let code = self.queue_pairs.get(&number).map_or(0, |pair| pair.attributes.min_rnr_timer);

@@ -110,7 +110,8 @@ impl Objects {
         if pair.in_flight != Some(ticket.sequence) {
             return;
         }
-        pair.in_flight = None;
+        (pair.in_flight, pair.answer_by_ns) = (None, None);
+        self.awaiting.remove(&number);
         match outcome {
             Outcome::Done => {
                 pair.stall = None;
@@ -129,12 +130,22 @@ impl Objects {
                 let left = (timeout > 0).then_some(u32::from(pair.attributes.retry_cnt));
                 self.stall(number, Cause::NoAnswer, left, deadline);
             }
+            Outcome::Lost => pair.fail_send(Status::RetryExceeded),
             Outcome::InvalidRequest => pair.fail_send(Status::RemoteInvalid),
             Outcome::AccessDenied => pair.fail_send(Status::RemoteAccess),
             Outcome::OperationFailed => pair.fail_send(Status::RemoteOperation),
         }
         if self.queue_pairs.get(&number).is_none_or(|pair| pair.stall.is_none()) {
             self.stalled.remove(&number);
+        }
+    }
+
+    /// Gives the request of a queue pair, which is at the transport, a time for its answer.
+    pub(super) fn await_answer(&mut self, number: u32, now_ns: u64) {
+        let Some(pair) = self.queue_pairs.get_mut(&number) else { return };
+        pair.answer_by_ns = pair.patience_ns().map(|patience_ns| now_ns.saturating_add(patience_ns));
+        if pair.answer_by_ns.is_some() {
+            self.awaiting.insert(number);
         }
     }
 
@@ -161,12 +172,26 @@ impl Objects {
     /// Returns the earliest deadline of a stalled send.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let stalls = self.stalled.iter().filter_map(|number| self.queue_pairs.get(number)?.stall.as_ref());
-        stalls.filter(|stall| stall.step == Step::Waiting).filter_map(|stall| stall.deadline_ns).min()
+        let stalls = stalls.filter(|stall| stall.step == Step::Waiting).filter_map(|stall| stall.deadline_ns);
+        let answers = self.awaiting.iter().filter_map(|number| self.queue_pairs.get(number)?.answer_by_ns);
+        stalls.chain(answers).min()
     }
 
     /// Marks stalled sends whose deadline has passed, and returns their queue pairs. Those without an answer and without a retry fail.
     pub(super) fn expire(&mut self, now_ns: u64) -> Vec<u32> {
         let mut repeated = Vec::new();
+        for number in self.awaiting.clone() {
+            let Some(pair) = self.queue_pairs.get_mut(&number).filter(|pair| pair.in_flight.is_some()) else {
+                self.awaiting.remove(&number);
+                continue;
+            };
+            if pair.answer_by_ns.is_none_or(|answer_by_ns| answer_by_ns <= now_ns) {
+                // A late outcome is that of an attempt which the queue pair no longer knows.
+                pair.fail_send(Status::RetryExceeded);
+                self.awaiting.remove(&number);
+                self.stalled.remove(&number);
+            }
+        }
         for number in self.stalled.clone() {
             let Some(pair) = self.queue_pairs.get_mut(&number) else { continue };
             let Some(stall) = &mut pair.stall else { continue };

@@ -4,8 +4,19 @@
 //! once, or later: then it returns [`Carried::Pending`] and the outcome is given to [`super::Engine::finish`]. A queue pair has at
 //! most one request at its transport, so a transport keeps no order of its own.
 
-use super::memory::{Piece, total};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::memory::{Piece, Region, copy, total};
+use super::work::Receive;
 use crate::layout::Gid;
+
+/// Number of the first queue pair. Lower ones are reserved by the specification.
+const FIRST_QUEUE_PAIR: u32 = 0x10;
+/// Largest number of a queue pair.
+pub(super) const QUEUE_PAIR_MAX: u32 = 0xff_ffff;
 
 /// Queue pair of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,15 @@ impl Payload {
             Self::Pieces(pieces) => pieces.clone(),
             Self::Bytes(bytes) => vec![Piece::of_bytes(bytes)],
         }
+    }
+
+    /// Returns a copy of the data.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length()];
+        copy(&self.pieces(), &[Piece::of_bytes(&bytes)]);
+        std::hint::black_box(&mut bytes);
+        bytes
     }
 
     /// Returns the number of bytes.
@@ -168,6 +188,8 @@ pub enum Outcome {
     },
     /// No queue pair answers.
     NoAnswer,
+    /// The process of the target has ended, or no path leads there and none is expected. The request is not repeated.
+    Lost,
     /// The target does not accept such a request.
     InvalidRequest,
     /// The key, the bounds or the rights of remote memory do not fit.
@@ -185,11 +207,70 @@ pub enum Carried {
     Pending,
 }
 
+/// Region that a queue pair may access, and the accesses that region and queue pair allow, as a mask of `enum ibv_access_flags`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// Region.
+    pub region: Region,
+    /// Allowed accesses.
+    pub access: u32,
+}
+
+/// Receive whose data are on their way.
+#[derive(Debug)]
+pub struct Arriving {
+    pub(super) queue_pair: u32,
+    pub(super) receive: Receive,
+    /// Memory of the receive, as long as the message.
+    pub pieces: Vec<Piece>,
+}
+
+/// Immediate data of a message, and whether its completion is solicited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Immediate data.
+    pub immediate: Option<u32>,
+    /// The receive's completion is solicited.
+    pub is_solicited: bool,
+}
+
 /// Receiver of requests: executes them on the objects of its process.
 pub trait Target {
     /// Executes a request: checks it, moves its data and completes a receive where the operation uses one.
     fn execute(&mut self, request: &Request) -> Outcome;
+
+    /// Checks an access of the peer of a queue pair to memory, as [`Self::execute`] does, and returns the region. The access itself is not made
+    /// here.
+    ///
+    /// # Errors
+    /// The outcome of the request that would make the access.
+    fn permit(
+        &mut self,
+        from: Address,
+        to: u32,
+        remote: Remote,
+        length: u64,
+        right: u32,
+    ) -> Result<Permit, Outcome>;
+
+    /// Takes a receive for a message of the peer of a queue pair. [`Self::end_message`] follows.
+    ///
+    /// # Errors
+    /// The outcome of the request.
+    fn begin_message(&mut self, from: Address, to: u32, length: u64) -> Result<Arriving, Outcome>;
+
+    /// Completes a receive whose data have arrived, or fails it.
+    fn end_message(&mut self, arriving: Arriving, notice: Notice, is_complete: bool) -> Outcome;
+
+    /// Completes a receive for a write with immediate data, whose data have arrived.
+    fn complete_write(&mut self, from: Address, to: u32, length: u64, notice: Notice) -> Outcome;
+
+    /// Returns true if a queue pair executes requests of this peer.
+    fn is_open(&self, from: Address, to: u32) -> bool;
 }
+
+/// Waits until a transport has work, for a time at most. It is called without the engine.
+pub type Waiter = Box<dyn Fn(Duration) + Send>;
 
 /// Means by which requests reach other queue pairs.
 pub trait Transport: Send {
@@ -203,5 +284,35 @@ pub trait Transport: Send {
     fn node_of(&self, address: &Gid) -> Option<u32>;
 
     /// Starts a request. `target` executes requests to this process.
-    fn carry(&mut self, request: &Request, target: &mut dyn Target) -> Carried;
+    fn carry(&mut self, request: Request, target: &mut dyn Target) -> Carried;
+
+    /// Returns the numbers that queue pairs of this process have.
+    fn queue_pair_numbers(&self) -> RangeInclusive<u32> {
+        FIRST_QUEUE_PAIR..=QUEUE_PAIR_MAX
+    }
+
+    /// Makes memory with this key reachable for peers.
+    ///
+    /// # Errors
+    /// The error number of the registration.
+    fn register(&mut self, key: u32, region: &Region) -> Result<(), Errno> {
+        let _ = (key, region);
+        Ok(())
+    }
+
+    /// Ends the access of peers to memory.
+    fn deregister(&mut self, key: u32) {
+        let _ = key;
+    }
+
+    /// Executes requests of peers that have arrived, and returns requests of this process that have ended, with their outcomes. Never waits.
+    fn poll(&mut self, target: &mut dyn Target) -> Vec<(Ticket, Outcome)> {
+        let _ = target;
+        Vec::new()
+    }
+
+    /// Returns a function that waits until [`Self::poll`] has work. `None` if it never has.
+    fn waiter(&self) -> Option<Waiter> {
+        None
+    }
 }

@@ -27,7 +27,7 @@ impl Transport for Later {
         self.loopback.node_of(address)
     }
 
-    fn carry(&mut self, request: &Request, _target: &mut dyn Target) -> Carried {
+    fn carry(&mut self, request: Request, _target: &mut dyn Target) -> Carried {
         self.tickets.lock().expect("no panic").push(request.ticket);
         Carried::Pending
     }
