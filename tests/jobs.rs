@@ -16,6 +16,7 @@ use rackloom::fabric::{
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use support::session::Session;
+use support::wires::wires;
 use support::{is_gone, rack_file, scratch, send, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -379,11 +380,43 @@ fn the_example_of_the_documents_passes() {
     let example = folder.join("examples").join("job_all_reduce");
     let example = example.to_str().expect("a plain path");
     assert!(Path::new(example).exists(), "`cargo build --workspace --examples` makes {example}");
-    let session = Session::up(&["--vacant", ALL]);
-    let job = session.submit(&["--count", "3", "--wait"], &[example]);
-    let expected: String =
-        ["n0", "n1", "n2"].map(|seat| format!("{seat} of 3 ranks: the sum is 6\n")).concat();
-    assert_eq!((&job["state"], logs(&job)), (&json!("passed"), expected));
+    for wire in wires("the_example_of_the_documents_passes") {
+        let session = Session::up(&["--vacant", ALL, "--wire", wire]);
+        let job = session.submit(&["--count", "3", "--wait"], &[example]);
+        let expected: String =
+            ["n0", "n1", "n2"].map(|seat| format!("{seat} of 3 ranks: the sum is 6\n")).concat();
+        assert_eq!((&job["state"], logs(&job)), (&json!("passed"), expected), "{wire}");
+        session.passes(&["down"]);
+    }
+}
+
+/// Nodes without a process forward nothing: a job gets nodes that reach each other without them.
+#[test]
+fn a_job_in_a_ring_gets_nodes_that_reach_each_other() {
+    fn rank(seat: &JobSeat) -> Rank {
+        let node = seat.join(TIMEOUT)?;
+        node.wait_until_reached(seat.nodes(), TIMEOUT)?;
+        leave_together(&node, seat)
+    }
+    if let Some(seat) = seat() {
+        return rank(&seat).expect("the rank does its work");
+    }
+    let session = Session::begin();
+    let file = rack_file("name: jobs\nshape: {ring: {nodes: 6}}\ntimers: {heartbeat_interval: 2s}\n");
+    // Member n3 has a process, and forwards.
+    session.passes(&["up", file.to_str().expect("a plain path"), "--vacant", "n0,n1,n2,n4,n5"]);
+    let refused = session.refused(&["--nodes", "n0,n2"]);
+    assert!(refused.contains("n0 does not reach n2: nodes between them have no process"), "{refused}");
+    let test = "a_job_in_a_ring_gets_nodes_that_reach_each_other";
+    for (options, expected) in [
+        (["--nodes", "n2,n4"], ["n2", "n4"]),
+        (["--nodes", "n5,n0"], ["n5", "n0"]),
+        (["--count", "2"], ["n0", "n1"]),
+    ] {
+        let job = session.part(&options, test);
+        let job = session.in_state(job, "passed");
+        assert_eq!(nodes(&job), expected, "{options:?}");
+    }
     session.passes(&["down"]);
 }
 

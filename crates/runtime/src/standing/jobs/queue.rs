@@ -14,12 +14,16 @@
 //! | ending | [`GRACE_NS`] have passed | ending; SIGKILL |
 //! | ending | no process and no taken seat is left | the outcome |
 
+mod connected;
+
 use std::collections::BTreeMap;
 
 use rackloom_control::submitted::{
     JobList, JobNode, JobState, JobStatus, RankStatus, Submission, TIME_MAX_NS, TenantAccount,
 };
+use rackloom_protocol::Graph;
 
+use self::connected::Connections;
 use crate::units;
 
 /// Maximum number of jobs that wait.
@@ -120,14 +124,22 @@ impl Job {
 #[derive(Debug)]
 pub(super) struct JobQueue {
     nodes: Vec<Node>,
+    connections: Connections,
     jobs: BTreeMap<u64, Job>,
     last: u64,
     accounts: BTreeMap<u16, TenantAccount>,
 }
 
 impl JobQueue {
-    pub(super) fn new(nodes: Vec<Node>) -> Self {
-        Self { nodes, jobs: BTreeMap::new(), last: 0, accounts: BTreeMap::new() }
+    /// Returns an empty queue. `graph`: all members of the rack, those of other hosts included.
+    pub(super) fn new(nodes: Vec<Node>, graph: &Graph) -> Self {
+        Self {
+            nodes,
+            connections: Connections::new(graph),
+            jobs: BTreeMap::new(),
+            last: 0,
+            accounts: BTreeMap::new(),
+        }
     }
 
     /// Returns true if a job has been submitted.
@@ -161,9 +173,15 @@ impl JobQueue {
     }
 
     /// Adds a job to the queue, if it can run on this rack. Returns its number.
-    pub(super) fn submit(&mut self, submission: Submission, now_ns: u64) -> Result<u64, Refused> {
+    pub(super) fn submit(
+        &mut self,
+        submission: Submission,
+        now_ns: u64,
+        seats: &[SeatView],
+    ) -> Result<u64, Refused> {
         let tenant = self.tenant_of(&submission)?;
         let count = self.check_nodes(&submission, tenant)?;
+        self.check_paths(&submission, seats)?;
         check_directories(&submission)?;
         let waiting = self.jobs.values().filter(|job| job.status.state == JobState::Queued).count();
         if waiting >= QUEUED_MAX {
@@ -251,6 +269,21 @@ impl JobQueue {
             }
         }
         Ok(nodes.len())
+    }
+
+    /// Checks that named nodes reach each other. A node that is free now could forward later, but the job would wait for a process that
+    /// may never come.
+    fn check_paths(&self, submission: &Submission, seats: &[SeatView]) -> Result<(), Refused> {
+        let named = |name: &String| self.nodes.iter().find(|node| node.name == *name);
+        let members: Vec<_> = submission.nodes.iter().filter_map(named).map(|node| node.member).collect();
+        match self.connections.find_apart(&members, |member| self.forwards(member, seats)) {
+            None => Ok(()),
+            Some([from, to]) => {
+                let [from, to] = [from, to].map(|position| &submission.nodes[position]);
+                let what = format!("{from} does not reach {to}: nodes between them have no process");
+                Err(Refused::new(what, "name nodes that are connected, or those between them as well"))
+            }
+        }
     }
 
     /// Adds a spare node, for the next jobs.
@@ -471,13 +504,20 @@ impl JobQueue {
                 .iter()
                 .enumerate()
                 .filter(|(_, node)| fits(node) && self.state_of(node, seats) == "free");
-            let mut free: Vec<_> = free.map(|(index, _)| index).collect();
+            let free: Vec<_> = free.map(|(index, _)| index).collect();
             let count = job.status.count;
             if free.len() < count {
                 return Err(format!("waits for {count} nodes, and {} are free", free.len()));
             }
-            free.truncate(count);
-            return Ok(free);
+            let members: Vec<_> = free.iter().map(|node| self.nodes[*node].member).collect();
+            let chosen = self.connections.choose(&members, count, |member| self.forwards(member, seats));
+            let chosen = chosen.ok_or_else(|| {
+                format!(
+                    "waits for {count} nodes that reach each other: {} are free, and nodes between them forward nothing",
+                    free.len()
+                )
+            })?;
+            return Ok(chosen.into_iter().map(|position| free[position]).collect());
         }
         let index = |name: &String| self.nodes.iter().position(|node| node.name == *name);
         let nodes: Vec<_> = names.iter().filter_map(index).collect();
@@ -489,7 +529,26 @@ impl JobQueue {
                 None => format!("{} ({})", node.name, self.state_of(node, seats)),
             })
             .collect();
-        if busy.is_empty() { Ok(nodes) } else { Err(format!("waits for {}", busy.join(", "))) }
+        if !busy.is_empty() {
+            return Err(format!("waits for {}", busy.join(", ")));
+        }
+        let members: Vec<_> = nodes.iter().map(|node| self.nodes[*node].member).collect();
+        let apart = self.connections.find_apart(&members, |member| self.forwards(member, seats));
+        match apart {
+            None => Ok(nodes),
+            Some([from, to]) => Err(format!(
+                "waits until {} reaches {}",
+                self.nodes[nodes[from]].name, self.nodes[nodes[to]].name
+            )),
+        }
+    }
+
+    /// Returns true if the member forwards frames for a job on other nodes, and is in no job that could end before.
+    fn forwards(&self, member: usize, seats: &[SeatView]) -> bool {
+        self.nodes
+            .iter()
+            .find(|node| node.member == member)
+            .is_none_or(|node| self.state_of(node, seats) == "held")
     }
 
     fn state_of(&self, node: &Node, seats: &[SeatView]) -> &'static str {

@@ -65,7 +65,7 @@ impl JobRunner {
         let mut polls = interval(POLL_INTERVAL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            queue: JobQueue::new(members.map(node).collect()),
+            queue: JobQueue::new(members.map(node).collect(), &plan.graph()),
             rack: plan.name.clone(),
             output: logs.to_owned(),
             processes: BTreeMap::new(),
@@ -126,7 +126,7 @@ impl JobRunner {
         if self.is_closed || !supervisor.rack.is_running() {
             return Answer::refuse("the rack is not up", Some("submit the job to a rack that is up"));
         }
-        match self.queue.submit(submission, supervisor.clock.now().0) {
+        match self.queue.submit(submission, supervisor.clock.now().0, &seats(supervisor)) {
             Ok(job) => {
                 self.poll(supervisor);
                 Answer::Submitted(JobNumber { job })

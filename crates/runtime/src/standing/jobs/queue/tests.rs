@@ -13,7 +13,11 @@ fn queue() -> JobQueue {
         is_spare: member == 6,
         job: None,
     };
-    JobQueue::new((0..7).map(node).collect())
+    JobQueue::new((0..7).map(node).collect(), &graph("star: {nodes: 7}"))
+}
+
+fn graph(shape: &str) -> Graph {
+    rackloom_plan::Plan::parse(&format!("name: r\nshape: {{{shape}}}\n"), "rack").expect("a rack").graph()
 }
 
 fn free() -> Vec<SeatView> {
@@ -39,7 +43,7 @@ fn end(code: i32) -> ProcessEnd {
 }
 
 fn refused(submission: Submission) -> String {
-    let refused = queue().submit(submission, 0).unwrap_err();
+    let refused = queue().submit(submission, 0, &free()).unwrap_err();
     assert!(!refused.hint.is_empty());
     refused.what
 }
@@ -79,7 +83,7 @@ fn jobs_of_a_tenant_start_in_order_and_no_later_job_overtakes() {
     let mut queue = queue();
     let [large, larger, small, other] =
         [counted(3), counted(2), counted(1), Submission { tenant: Some(1), ..counted(2) }]
-            .map(|submission| queue.submit(submission, 0).expect("it can run"));
+            .map(|submission| queue.submit(submission, 0, &free()).expect("it can run"));
     assert_eq!(queue.poll(0, &free()), [Action::Start(large), Action::Start(other)]);
     assert_eq!(reason(&queue, larger), "waits for 2 nodes, and 1 are free");
     // A node is free for it, and an earlier job of the tenant waits.
@@ -97,7 +101,7 @@ fn jobs_of_a_tenant_start_in_order_and_no_later_job_overtakes() {
 #[test]
 fn a_spare_node_is_used_once_it_is_added() {
     let mut queue = queue();
-    let job = queue.submit(counted(5), 0).expect("the rack has five nodes");
+    let job = queue.submit(counted(5), 0, &free()).expect("the rack has five nodes");
     assert_eq!(queue.poll(0, &free()), []);
     assert_eq!(reason(&queue, job), "waits for 5 nodes, and 4 are free");
     assert_eq!(queue.add_node("n9").unwrap_err().what, "the rack has no GPU node named n9 on this host");
@@ -110,7 +114,7 @@ fn a_spare_node_is_used_once_it_is_added() {
 #[test]
 fn a_seat_that_is_taken_by_another_process_is_not_free() {
     let mut queue = queue();
-    let job = queue.submit(named(&["n1", "n6"]), 0).expect("it can run");
+    let job = queue.submit(named(&["n1", "n6"]), 0, &free()).expect("it can run");
     assert_eq!(queue.poll(0, &seats(&[1])), []);
     assert_eq!(reason(&queue, job), "waits for n1 (held), n6 (spare)");
 }
@@ -118,7 +122,7 @@ fn a_seat_that_is_taken_by_another_process_is_not_free() {
 #[test]
 fn the_death_of_one_process_ends_the_job_and_is_named() {
     let mut queue = queue();
-    let job = queue.submit(named(&["n2", "n3"]), 0).expect("it can run");
+    let job = queue.submit(named(&["n2", "n3"]), 0, &free()).expect("it can run");
     queue.poll(0, &free());
     let killed = ProcessEnd { how: "killed by signal 9".into(), exit_code: None, signal: Some(9) };
     assert_eq!(queue.process_ended(job, 1, killed, 10), [Action::Terminate(job)]);
@@ -148,7 +152,7 @@ fn a_death_that_is_noticed_after_an_exit_is_named_first() {
         (9, GRACE_NS, "n0: exited with code 101"),
     ] {
         let mut queue = queue();
-        let job = queue.submit(counted(2), 0).expect("it can run");
+        let job = queue.submit(counted(2), 0, &free()).expect("it can run");
         queue.poll(0, &free());
         queue.process_ended(job, 0, end(101), 0);
         queue.process_ended(job, 1, killed(signal), at_ns);
@@ -159,7 +163,8 @@ fn a_death_that_is_noticed_after_an_exit_is_named_first() {
 #[test]
 fn a_job_beyond_its_time_is_ended() {
     let mut queue = queue();
-    let job = queue.submit(Submission { time_max_ns: Some(SECOND), ..counted(1) }, 0).expect("it can run");
+    let job =
+        queue.submit(Submission { time_max_ns: Some(SECOND), ..counted(1) }, 0, &free()).expect("it can run");
     queue.poll(5, &free());
     assert_eq!(queue.poll(SECOND + 4, &free()), []);
     assert_eq!(queue.poll(SECOND + 5, &free()), [Action::Terminate(job)]);
@@ -172,7 +177,8 @@ fn a_job_beyond_its_time_is_ended() {
 #[test]
 fn queued_and_running_jobs_are_cancelled_and_ended_jobs_are_not() {
     let mut queue = queue();
-    let [running, queued] = [counted(4), counted(1)].map(|job| queue.submit(job, 0).expect("it can run"));
+    let [running, queued] =
+        [counted(4), counted(1)].map(|job| queue.submit(job, 0, &free()).expect("it can run"));
     queue.poll(0, &free());
     assert_eq!(queue.cancel(queued, "cancelled", 1), Ok(vec![]));
     assert_eq!(state(&queue, queued), JobState::Cancelled);
@@ -189,25 +195,25 @@ fn queued_and_running_jobs_are_cancelled_and_ended_jobs_are_not() {
 #[test]
 fn the_queue_and_the_list_are_bounded() {
     let mut queue = queue();
-    let first = queue.submit(counted(4), 0).expect("it can run");
+    let first = queue.submit(counted(4), 0, &free()).expect("it can run");
     queue.poll(0, &free());
     for _ in 0..QUEUED_MAX {
-        queue.submit(counted(1), 0).expect("it waits");
+        queue.submit(counted(1), 0, &free()).expect("it waits");
     }
-    assert_eq!(queue.submit(counted(1), 0).unwrap_err().what, "the queue is full: 64 jobs wait");
+    assert_eq!(queue.submit(counted(1), 0, &free()).unwrap_err().what, "the queue is full: 64 jobs wait");
     assert_eq!(queue.cancel_all("down", 1), [Action::Terminate(first)]);
     (0..4).for_each(|rank| drop(queue.process_ended(first, rank, end(0), 1)));
     // All 65 have ended. The one that ended first is forgotten, not the one that was submitted first.
     assert_eq!(queue.poll(2, &free())[4..], [Action::Forget(2)]);
     assert_eq!(state(&queue, first), JobState::Cancelled);
     assert_eq!(queue.list(2, &free()).jobs.len(), ENDED_MAX);
-    assert!(queue.submit(counted(1), 2).is_ok_and(|job| job == 66));
+    assert!(queue.submit(counted(1), 2, &free()).is_ok_and(|job| job == 66));
 }
 
 #[test]
 fn accounts_sum_up_bytes_and_time_and_keep_the_high_mark() {
     let mut queue = queue();
-    let job = queue.submit(counted(2), 0).expect("it can run");
+    let job = queue.submit(counted(2), 0, &free()).expect("it can run");
     queue.poll(SECOND, &free());
     let used = |bytes, high| {
         let view = SeatView { is_taken: true, bytes, memory_high_bytes: high };
@@ -225,7 +231,7 @@ fn accounts_sum_up_bytes_and_time_and_keep_the_high_mark() {
         TenantAccount { tenant: 0, jobs: 1, node_time_ns: 6 * SECOND, bytes: 300, memory_high_bytes: 16384 };
     assert_eq!(ended, expected);
     // A smaller job does not lower the mark.
-    queue.submit(counted(1), 0).expect("it can run");
+    queue.submit(counted(1), 0, &free()).expect("it can run");
     queue.poll(10 * SECOND, &used(1, 1));
     let later = queue.list(10 * SECOND, &free()).tenants[0];
     assert_eq!((later.memory_high_bytes, later.jobs), (16384, 2));
@@ -234,7 +240,7 @@ fn accounts_sum_up_bytes_and_time_and_keep_the_high_mark() {
 #[test]
 fn a_program_that_cannot_start_fails_its_job() {
     let mut queue = queue();
-    let job = queue.submit(counted(2), 0).expect("it can run");
+    let job = queue.submit(counted(2), 0, &free()).expect("it can run");
     queue.poll(0, &free());
     let none = ProcessEnd { how: "cannot start x".into(), exit_code: None, signal: None };
     assert_eq!(queue.process_ended(job, 0, none, 0), [Action::Terminate(job)]);
@@ -243,4 +249,36 @@ fn a_program_that_cannot_start_fails_its_job() {
     assert_eq!(queue.process_ended(job, 1, skipped, 0), []);
     queue.poll(1, &free());
     assert_eq!((state(&queue, job), reason(&queue, job)), (JobState::Failed, "n0: cannot start x"));
+}
+
+#[test]
+fn nodes_of_a_job_in_a_ring_are_connected() {
+    let node = |member: usize| Node {
+        name: format!("n{member}"),
+        member,
+        tenant: 0,
+        memory_bytes: MIB,
+        is_spare: false,
+        job: None,
+    };
+    let mut queue = JobQueue::new((0..6).map(node).collect(), &graph("ring: {nodes: 6}"));
+    let apart = queue.submit(named(&["n0", "n2"]), 0, &seats(&[])).unwrap_err();
+    assert_eq!(apart.what, "n0 does not reach n2: nodes between them have no process");
+    // A member that runs forwards.
+    let first = queue.submit(named(&["n0", "n2"]), 0, &seats(&[1])).expect("n1 forwards");
+    assert_eq!(queue.poll(0, &seats(&[])), []);
+    assert_eq!(reason(&queue, first), "waits until n0 reaches n2");
+    assert_eq!(queue.poll(0, &seats(&[1])), [Action::Start(first)]);
+    // A node of another job forwards only until that job ends.
+    let between = queue.submit(named(&["n4"]), 0, &seats(&[1])).expect("it can run");
+    let next = queue.submit(counted(2), 0, &seats(&[1])).expect("it can run");
+    assert_eq!(queue.poll(0, &seats(&[1])), [Action::Start(between)]);
+    assert_eq!(
+        reason(&queue, next),
+        "waits for 2 nodes that reach each other: 2 are free, and nodes between them forward nothing"
+    );
+    queue.process_ended(between, 0, end(0), SECOND);
+    assert_eq!(queue.poll(SECOND, &seats(&[1])), [Action::Vacate(4), Action::Start(next)]);
+    let members: Vec<_> = queue.nodes_of(next).iter().map(|node| node.member).collect();
+    assert_eq!(members, [3, 4]);
 }
