@@ -47,7 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("rackloom-models", &[]),
     // Tests compare names of environment variables.
-    ("rackloom-verbs", &["rackloom-control"]),
+    ("rackloom-verbs", &["rackloom", "rackloom-control"]),
     ("rackloom-ibverbs", &["rackloom-verbs"]),
     (
         "rackloom-runtime",
@@ -98,7 +98,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-capi", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
     ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate", "rackloom-capi"]),
     ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
-    ("rackloom-verbs", &["serde", "tokio", "tracing", "clap", "rackloom-control"]),
+    ("rackloom-verbs", &["clap", "comfy-table", "indicatif", "rackloom-runtime", "rackloom-simulator"]),
 ];
 
 fn root() -> PathBuf {

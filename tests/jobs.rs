@@ -380,12 +380,25 @@ fn the_example_of_the_documents_passes() {
     let example = folder.join("examples").join("job_all_reduce");
     let example = example.to_str().expect("a plain path");
     assert!(Path::new(example).exists(), "`cargo build --workspace --examples` makes {example}");
-    for wire in wires("the_example_of_the_documents_passes") {
+    // A library cannot enter the network namespace of a seat on the packet wire.
+    for wire in ["shared-memory", "udp"] {
         let session = Session::up(&["--vacant", ALL, "--wire", wire]);
         let job = session.submit(&["--count", "3", "--wait"], &[example]);
         let expected: String =
             ["n0", "n1", "n2"].map(|seat| format!("{seat} of 3 ranks: the sum is 6\n")).concat();
         assert_eq!((&job["state"], logs(&job)), (&json!("passed"), expected), "{wire}");
+        session.passes(&["down"]);
+    }
+}
+
+/// A job of programs that take no seat, on each wire.
+#[test]
+fn a_job_runs_on_every_wire() {
+    for wire in wires("a_job_runs_on_every_wire") {
+        let session = Session::up(&["--vacant", ALL, "--wire", wire]);
+        let job = session.shell(&["--count", "2"], "echo $RACKLOOM_SEAT of $RACKLOOM_SEATS");
+        let job = session.in_state(job, "passed");
+        assert_eq!(logs(&job), "n0 of n0,n1\nn1 of n0,n1\n", "{wire}");
         session.passes(&["down"]);
     }
 }

@@ -1598,16 +1598,16 @@ typedef struct rackloom_group_options {
      */
     uint32_t size;
     /**
-     * Number of the region of the group. No member has a region of this number yet. If 0, number and key follow from the rack and the list of members: any
-     * node of the tenant can then compute the key.
+     * Number of the region of the group with words. The one with arrays has the number in which bit 29 is different. No member has regions of these
+     * numbers yet. If 0, numbers and key follow from the rack and the list of members: any node of the tenant can then compute the key.
      */
     uint32_t region;
     /**
-     * Key of the region of the group, if `region` is not 0.
+     * Key of the regions of the group, if `region` is not 0.
      */
     uint64_t key;
     /**
-     * Length of one piece of a collective in bytes; 4 MiB if 0. The region is three times as long.
+     * Length of one piece of a collective in bytes; 4 MiB if 0. The region with arrays is three times as long.
      */
     uint64_t staging_bytes;
     /**
@@ -1623,7 +1623,7 @@ typedef struct rackloom_group_options {
      */
     uint64_t join_timeout_ns;
     /**
-     * Device of the region, one of `RACKLOOM_DEVICE_...`. Members may differ.
+     * Device of the region with arrays, one of `RACKLOOM_DEVICE_...`. Members may differ.
      */
     uint32_t device;
     /**

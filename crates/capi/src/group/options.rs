@@ -44,12 +44,12 @@ pub const RACKLOOM_ALGORITHM_HIERARCHICAL: u32 = 12;
 pub struct GroupSettings {
     /// sizeof(rackloom_group_options).
     pub size: u32,
-    /// Number of the region of the group. No member has a region of this number yet. If 0, number and key follow from the rack and the list of members: any
-    /// node of the tenant can then compute the key.
+    /// Number of the region of the group with words. The one with arrays has the number in which bit 29 is different. No member has regions of these
+    /// numbers yet. If 0, numbers and key follow from the rack and the list of members: any node of the tenant can then compute the key.
     pub region: u32,
-    /// Key of the region of the group, if `region` is not 0.
+    /// Key of the regions of the group, if `region` is not 0.
     pub key: u64,
-    /// Length of one piece of a collective in bytes; 4 MiB if 0. The region is three times as long.
+    /// Length of one piece of a collective in bytes; 4 MiB if 0. The region with arrays is three times as long.
     pub staging_bytes: u64,
     /// One of `RACKLOOM_ALGORITHM_...`, for the collectives that it supports.
     pub algorithm: u32,
@@ -57,7 +57,7 @@ pub struct GroupSettings {
     pub segments: u32,
     /// Time that the first collective of this member waits for members that have not joined; ten seconds if 0. Members may differ.
     pub join_timeout_ns: u64,
-    /// Device of the region, one of `RACKLOOM_DEVICE_...`. Members may differ.
+    /// Device of the region with arrays, one of `RACKLOOM_DEVICE_...`. Members may differ.
     pub device: u32,
     /// 0.
     pub reserved: u32,

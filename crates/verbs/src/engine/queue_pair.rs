@@ -79,7 +79,7 @@ const ANSWER_NS_MIN: u64 = 2_000_000_000;
 
 impl QueuePair {
     /// Returns the time until the last retry of a request without an answer has ended, or `None` if that is never.
-    pub(super) fn patience_ns(&self) -> Option<u64> {
+    pub(super) fn answer_time_ns(&self) -> Option<u64> {
         let QpAttr { timeout, retry_cnt, .. } = self.attributes;
         let one_ns = 4096_u64 << timeout;
         (timeout > 0).then(|| one_ns.saturating_mul(u64::from(retry_cnt) + 1).max(ANSWER_NS_MIN))

@@ -143,7 +143,7 @@ impl Objects {
     /// Gives the request of a queue pair, which is at the transport, a time for its answer.
     pub(super) fn await_answer(&mut self, number: u32, now_ns: u64) {
         let Some(pair) = self.queue_pairs.get_mut(&number) else { return };
-        pair.answer_by_ns = pair.patience_ns().map(|patience_ns| now_ns.saturating_add(patience_ns));
+        pair.answer_by_ns = pair.answer_time_ns().map(|answer_time_ns| now_ns.saturating_add(answer_time_ns));
         if pair.answer_by_ns.is_some() {
             self.awaiting.insert(number);
         }

@@ -54,8 +54,8 @@ pub(super) enum Message {
     Send { route: Route, immediate: Option<u32>, is_solicited: bool, content: Content },
     /// The data of a write with immediate data have been written.
     Written { route: Route, length: u64, immediate: u32, is_solicited: bool },
-    /// Question whether a queue pair may access memory.
-    Ask { route: Route, key: u32, address: u64, length: u64, right: u32 },
+    /// Application for a grant, with the first access.
+    Apply { route: Route, key: u32, address: u64, length: u64, right: u32 },
     /// Datagram.
     Datagram {
         from: u32,
@@ -67,7 +67,7 @@ pub(super) enum Message {
     },
     /// Outcome of a request.
     Reply { number: u64, outcome: Outcome },
-    /// Answer to a question.
+    /// Answer to an application.
     Granted { number: u64, grant: Grant },
     /// The queue pair executes requests of its peer no longer: grants for it are over.
     Closed { queue_pair: u32 },
@@ -75,7 +75,7 @@ pub(super) enum Message {
 
 const SEND: u8 = 1;
 const WRITTEN: u8 = 2;
-const ASK: u8 = 3;
+const APPLY: u8 = 3;
 const DATAGRAM: u8 = 4;
 const REPLY: u8 = 5;
 const GRANTED: u8 = 6;
@@ -226,8 +226,8 @@ impl Message {
             Self::Written { route, length, immediate, is_solicited } => {
                 to.u8(WRITTEN).u8(flags(None, *is_solicited)).route(*route).u32(*immediate).u64(*length);
             }
-            Self::Ask { route, key, address, length, right } => {
-                to.u8(ASK).u8(0).route(*route).u32(*key).u64(*address).u64(*length).u32(*right);
+            Self::Apply { route, key, address, length, right } => {
+                to.u8(APPLY).u8(0).route(*route).u32(*key).u64(*address).u64(*length).u32(*right);
             }
             Self::Datagram { from, to: destination, immediate, is_solicited, header, data } => {
                 to.u8(DATAGRAM).u8(flags(*immediate, *is_solicited)).u32(*from).u32(*destination);
@@ -269,7 +269,7 @@ impl Message {
                 let (route, immediate, length) = (from.route()?, from.u32()?, from.u64()?);
                 Self::Written { route, length, immediate, is_solicited }
             }
-            ASK => Self::Ask {
+            APPLY => Self::Apply {
                 route: from.route()?,
                 key: from.u32()?,
                 address: from.u64()?,
@@ -328,7 +328,7 @@ mod tests {
             send(Some(0), Content::Bytes(vec![9; DATA_BYTES])),
             send(Some(u32::MAX), Content::Sources(vec![source; SOURCES_MAX])),
             Message::Written { route, length: 1 << 31, immediate: 8, is_solicited: false },
-            Message::Ask { route, key: 0x101, address: u64::MAX, length: 4, right: 2 },
+            Message::Apply { route, key: 0x101, address: u64::MAX, length: 4, right: 2 },
             Message::Datagram {
                 from: 1,
                 to: 2,

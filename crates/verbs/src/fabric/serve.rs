@@ -1,38 +1,11 @@
 //! Requests of peers: messages that arrive, and data that are fetched for them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rackloom::fabric::{Ended, Error, Key, NodeId, RegionId, RemoteAddress};
 
+use super::incoming::Arrival;
 use super::message::{Content, Grant, Message, Route, Source};
-use super::{FabricTransport, INCOMING, Start, notice};
-use crate::engine::{
-    Address, Arriving, Notice, Operation, Outcome, Payload, Piece, Remote, Request, Target, Ticket,
-};
-
-/// State of requests of peers.
-#[derive(Default)]
-pub(super) struct Serving {
-    /// Messages whose data are fetched.
-    incoming: BTreeMap<u64, Incoming>,
-    /// Connections whose peers have grants: process and queue pair of the peer, and queue pair of this process.
-    granted: BTreeSet<(NodeId, u32, u32)>,
-}
-
-struct Incoming {
-    peer: NodeId,
-    number: u64,
-    arriving: Arriving,
-    notice: Notice,
-    left: usize,
-    is_complete: bool,
-}
-
-impl Serving {
-    pub(super) fn forget(&mut self, peer: NodeId) {
-        self.granted.retain(|(process, ..)| *process != peer);
-    }
-}
+use super::transport::{FabricTransport, INCOMING, RECEIVED, Start, notice};
+use crate::engine::{Address, Notice, Operation, Outcome, Payload, Piece, Remote, Request, Target, Ticket};
 
 impl FabricTransport {
     /// Handles a message, and posts its receive again.
@@ -43,7 +16,7 @@ impl FabricTransport {
             return;
         };
         let bytes = self.incoming.read(slot, value as usize);
-        self.start(Start::Receive { slot }, super::RECEIVED | slot as u64);
+        self.start(Start::Receive { slot }, RECEIVED | slot as u64);
         if let Some(message) = bytes.ok().and_then(|bytes| Message::decode(&bytes)) {
             self.serve(peer, message, target);
         }
@@ -90,20 +63,20 @@ impl FabricTransport {
                     target.complete_write(from, route.to, length, notice(Some(immediate), is_solicited));
                 self.reply(peer, route, outcome);
             }
-            Message::Ask { route, key, address, length, right } => {
+            Message::Apply { route, key, address, length, right } => {
                 let Some(from) = self.sender(peer, route.from) else { return };
                 let remote = Remote { address, key };
                 match target.permit(from, route.to, remote, length, right) {
                     Ok(permit) => {
                         self.watch(peer);
-                        self.serving.granted.insert((peer, route.from, route.to));
+                        self.requests.granted.insert((peer, route.from, route.to));
                         let grant = Grant {
                             virtual_base: permit.region.virtual_base,
                             length: permit.region.length as u64,
                             access: permit.access,
                             key: self.regions.fabric_key(key).unwrap_or(0),
                         };
-                        self.tell(peer, Message::Granted { number: route.number, grant });
+                        self.notify(peer, Message::Granted { number: route.number, grant });
                     }
                     Err(outcome) => self.reply(peer, route, outcome),
                 }
@@ -118,7 +91,7 @@ impl FabricTransport {
     }
 
     fn reply(&mut self, peer: NodeId, route: Route, outcome: Outcome) {
-        self.tell(peer, Message::Reply { number: route.number, outcome });
+        self.notify(peer, Message::Reply { number: route.number, outcome });
     }
 
     /// Gets the data of a long message into a receive.
@@ -139,8 +112,8 @@ impl FabricTransport {
         let number = self.number();
         let left = gets.as_ref().map_or(0, Vec::len);
         let is_complete = gets.is_some();
-        let incoming = Incoming { peer, number: route.number, arriving, notice, left, is_complete };
-        self.serving.incoming.insert(number, incoming);
+        let incoming = Arrival { peer, number: route.number, arriving, notice, left, is_complete };
+        self.requests.arrivals.insert(number, incoming);
         match gets {
             Some(gets) if !gets.is_empty() => {
                 gets.into_iter().for_each(|get| self.start(get, INCOMING | number));
@@ -181,7 +154,7 @@ impl FabricTransport {
 
     /// Handles the end of a get for a message.
     pub(super) fn fetched(&mut self, number: u64, is_done: bool, target: &mut dyn Target) {
-        let Some(incoming) = self.serving.incoming.get_mut(&number) else { return };
+        let Some(incoming) = self.requests.arrivals.get_mut(&number) else { return };
         incoming.left = incoming.left.saturating_sub(1);
         incoming.is_complete &= is_done;
         if incoming.left == 0 {
@@ -190,20 +163,20 @@ impl FabricTransport {
     }
 
     fn end_incoming(&mut self, number: u64, target: &mut dyn Target) {
-        let Some(incoming) = self.serving.incoming.remove(&number) else { return };
+        let Some(incoming) = self.requests.arrivals.remove(&number) else { return };
         let outcome = target.end_message(incoming.arriving, incoming.notice, incoming.is_complete);
-        self.tell(incoming.peer, Message::Reply { number: incoming.number, outcome });
+        self.notify(incoming.peer, Message::Reply { number: incoming.number, outcome });
     }
 
     /// Tells peers with grants that a connection has closed.
     pub(super) fn close_ended(&mut self, target: &dyn Target) {
-        let granted = std::mem::take(&mut self.serving.granted);
+        let granted = std::mem::take(&mut self.requests.granted);
         for (peer, from, to) in granted {
             let sender = self.sender(peer, from);
             if sender.is_some_and(|sender| target.is_open(sender, to)) {
-                self.serving.granted.insert((peer, from, to));
+                self.requests.granted.insert((peer, from, to));
             } else {
-                self.tell(peer, Message::Closed { queue_pair: to });
+                self.notify(peer, Message::Closed { queue_pair: to });
             }
         }
     }

@@ -155,7 +155,7 @@ fn datagrams_and_inline_data_arrive() {
 
 /// Processes of one seat have one address. The number of a queue pair says which of them has it.
 #[test]
-fn processes_of_one_seat_are_told_apart() {
+fn processes_of_one_seat_are_distinguished() {
     let text = "name: four\nshape: {full-mesh: {nodes: 4}}\n";
     let mut rack = Rack::of(text, &[&[0, 1], &[2, 3]]);
     assert_eq!(rack.devices[0].engine.addresses(), rack.devices[1].engine.addresses());
