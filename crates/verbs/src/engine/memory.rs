@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rustix::io::Errno;
 
-use super::device::limits;
+use super::limits;
 use crate::layout::constants::*;
 
 /// Checked memory of this process.

@@ -9,6 +9,7 @@
 mod completion;
 mod device;
 mod events;
+pub mod limits;
 mod loopback;
 mod memory;
 mod objects;
@@ -22,7 +23,7 @@ mod work;
 
 pub use completion::CompletionQueue;
 pub(crate) use device::check_route;
-pub use device::{Engine, NewQueuePair, NewShared, limits};
+pub use device::{Engine, NewQueuePair, NewShared};
 pub use events::{AsyncEvent, Element, Events};
 pub(crate) use loopback::addresses_of;
 pub use loopback::{Loopback, identifier};

@@ -2,7 +2,7 @@
 //!
 //! A queue pair has one request at the transport at a time, so its operations are executed and completed in order, and every send is fenced.
 
-use super::device::limits;
+use super::limits;
 use super::objects::Objects;
 use super::queue_pair::{Cause, Stall, Step};
 use super::rules::{Service, State};
