@@ -14,6 +14,9 @@ use crate::submitted::{JobList, JobNumber, Submission};
 /// Version of the protocol. It grows when a line changes its meaning.
 pub const PROTOCOL: u32 = 1;
 
+/// Role of processes of GPU nodes, in a status.
+pub const PROCESS: &str = "process";
+
 /// Maximum length of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 64 << 10;
 
@@ -34,6 +37,8 @@ pub enum Request {
     Subscribe(Nothing),
     /// Requests a vacant seat.
     Join(Join),
+    /// Requests the first vacant process seat of a GPU node.
+    JoinProcess(Join),
     /// Makes one member leave in order. The rack stays.
     Leave(Join),
     /// Injects faults.
@@ -90,7 +95,7 @@ pub enum Answer {
     Event(EventRecord),
     /// Number of events that the client was too slow to receive.
     Missed(u64),
-    /// Answer to `join`: the seat. Descriptors of its wires are sent with the line. The connection is the control socket of the seat afterwards.
+    /// Answer to `join` and `join-process`: the seat. Descriptors of its wires are sent with the line. The connection is the control socket of the seat afterwards.
     Joined(Box<Joined>),
     /// Answer to `leave`: the seat is vacant.
     Left(Nothing),
@@ -190,7 +195,7 @@ pub struct ActiveFault {
 pub struct MemberStatus {
     /// Name of the member.
     pub name: String,
-    /// `gpu node` or `switch`.
+    /// `gpu node`, `switch`, or `process` of a GPU node. Processes without a holder are left out.
     pub role: String,
     /// Process of the member; null if the seat is vacant.
     pub pid: Option<u32>,

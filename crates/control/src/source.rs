@@ -37,6 +37,9 @@ pub struct Source {
     /// True if all data goes in frames.
     #[serde(default)]
     pub force_wire: bool,
+    /// Process seats of each GPU node.
+    #[serde(default)]
+    pub process_seats: ProcessSeats,
     /// Host of which the members are started; all members if absent.
     #[serde(default)]
     pub host: Option<String>,
@@ -71,6 +74,12 @@ impl Source {
             plan.settings.wire = self.wire.unwrap_or(plan.settings.wire);
             plan.settings.force_wire |= self.force_wire;
         });
+        let count = match self.process_seats {
+            ProcessSeats::None => return,
+            ProcessSeats::OfFile => plan.settings.processes.unwrap_or(Plan::PROCESSES_DEFAULT),
+            ProcessSeats::Number(count) => count,
+        };
+        plan.add_processes(count);
     }
 
     /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check: the plan changes. Every process of
@@ -86,6 +95,19 @@ impl Source {
         }
         Ok(Some(script))
     }
+}
+
+/// Process seats of each GPU node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessSeats {
+    /// The rack has none.
+    #[default]
+    None,
+    /// As many as the key `processes` of the rack file states, or its default for racks for programs.
+    OfFile,
+    /// This number.
+    Number(u16),
 }
 
 /// Fault script, as text for the same reasons as the rack file.

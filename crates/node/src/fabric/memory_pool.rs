@@ -134,7 +134,7 @@ impl MemoryPool {
         let mut rights = self.rights();
         let mut held = self.engine.hold();
         let core = held.core();
-        core.check_gpu_nodes(&[node])?;
+        core.check_endpoints(&[node])?;
         rights.retain(|(known, _)| *known != node);
         rights.extend(access.map(|access| (node, access)));
         let is_ours =

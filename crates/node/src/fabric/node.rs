@@ -132,7 +132,7 @@ impl Node {
     /// # Errors
     /// [`Error::NotUp`] with the conditions that the node waits for; [`Error::NoSuchNode`], at once; [`Error::Closed`].
     pub fn wait_until_reached(&self, peers: &[NodeId], timeout: Duration) -> Result<(), Error> {
-        self.with_core(|core| core.check_gpu_nodes(peers))?;
+        self.with_core(|core| core.check_endpoints(peers))?;
         let timeout_ns = nanoseconds(timeout);
         let until = self.engine.clock.now() + timeout_ns;
         let are_reached = |endpoint: &mut rackloom_protocol::Endpoint| {

@@ -8,7 +8,7 @@
 //! memory anyway.
 
 use rackloom_plan::Plan;
-use rackloom_protocol::{MemberRole, NodeId, Tenant};
+use rackloom_protocol::{NodeId, Tenant};
 
 /// One seat of the rack.
 ///
@@ -38,7 +38,7 @@ impl Seats {
     /// Returns the seats of a plan, all vacant.
     #[must_use]
     pub fn of_plan(plan: &Plan) -> Self {
-        let nodes = plan.members.iter().enumerate().filter(|(_, member)| member.role == MemberRole::Endpoint);
+        let nodes = plan.members.iter().enumerate().filter(|(_, member)| member.role.is_endpoint());
         nodes
             .map(|(index, member)| Seat {
                 node: NodeId(index as u16),

@@ -102,7 +102,7 @@ pub(super) fn owner(plan: &Plan, text: &str) -> Result<NodeId, Complaint> {
 fn no_switch(plan: &Plan, text: &str, lack: &str) -> Result<NodeId, Complaint> {
     let node = member(plan, text)?;
     match plan.members[node.index()].role {
-        MemberRole::Endpoint => Ok(node),
+        MemberRole::Endpoint | MemberRole::Process => Ok(node),
         MemberRole::Switch => {
             Err(Complaint::about(format!("{} is a switch and {lack}", quoted(text))).hint("name a GPU node"))
         }

@@ -192,6 +192,7 @@ fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
     let (role, memory_default) = match role {
         MemberRole::Endpoint => ("node", defaults::MEMORY_BYTES),
         MemberRole::Switch => ("switch", 0),
+        MemberRole::Process => ("process", defaults::MEMORY_BYTES),
     };
     to.put(&key, role);
     to.table(&key, |to| {

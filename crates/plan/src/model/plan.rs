@@ -11,6 +11,7 @@ mod hosts;
 mod hub;
 mod levels;
 mod local;
+mod processes;
 mod settle;
 mod timers;
 
@@ -48,7 +49,7 @@ pub struct Plan {
     pub config_hash: u64,
     /// Values at the top level of the file. Seed and payload are not part of the configuration hash: reports state them.
     pub settings: RackSettings,
-    /// Members, indexed by [`NodeId`]: endpoints first, then switches.
+    /// Members, indexed by [`NodeId`]: GPU nodes first, then switches, then processes of GPU nodes ([`Plan::add_processes`]).
     pub members: Vec<MemberPlan>,
     /// Machines that run the rack together. Empty if one machine runs all of it.
     pub hosts: Vec<HostPlan>,
@@ -196,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// Returns the number of GPU nodes (ranks).
+    /// Returns the number of GPU nodes (ranks). Their processes do not count.
     #[must_use]
     pub fn endpoint_count(&self) -> usize {
         self.members.iter().filter(|member| member.role == MemberRole::Endpoint).count()

@@ -6,7 +6,7 @@
 use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
-use crate::model::bounds::{HOUR_NS, MILLISECOND_NS};
+use crate::model::bounds::{HOUR_NS, MILLISECOND_NS, PROCESSES_MAX};
 use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::setting::complaint::Complaint;
 use crate::setting::quantity::{Unit, shown};
@@ -86,6 +86,15 @@ section! {
         reception: Reception {
             form = Kind::Choice(Reception::NAMES);
             default = Reception::Auto;
+        }
+        /// Process seats of each GPU node in a rack for programs (`up --seats programs`): endpoints `n0.p0`, `n0.p1` and so on behind `n0`,
+        /// for processes of its program. Other commands ignore the key.
+        processes: Option<u16> {
+            form = Kind::Count(0, PROCESSES_MAX as u64);
+            default = None;
+            shown = "4";
+            ours = true;
+            encoded = false;
         }
         /// Loads in flight per peer.
         outstanding_loads_max: u32 {

@@ -2,15 +2,12 @@
 
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
+pub(crate) use crate::model::bounds::{LINKS_MAX, MEMBERS_MAX};
 use crate::model::members::hub::SwitchKind;
 use crate::setting::name::Named;
 use crate::setting::section::{Reference, section};
 use crate::setting::table::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
-/// Largest number of members of a rack.
-pub(crate) const MEMBERS_MAX: u64 = 4096;
-/// Largest number of links of a rack: the core numbers them with 16 bits.
-pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
 /// Largest number of links that a frame can cross.
 pub(crate) const HOPS_MAX: u64 = HOP_LIMIT_START as u64;
 /// Largest number of planes of a rack.

@@ -160,7 +160,7 @@ impl Endpoint {
         self.forwarder.shortest_paths(node)
     }
 
-    /// Returns true if every other endpoint of the rack is reachable now.
+    /// Returns true if every other GPU node of the rack is reachable now. Processes of GPU nodes do not count.
     #[must_use]
     pub fn reaches_all(&self) -> bool {
         let count = self.config().graph.endpoint_count() as u16;

@@ -14,6 +14,16 @@ pub enum MemberRole {
     Endpoint,
     /// Forwarder without memory.
     Switch,
+    /// Process of a GPU node: an endpoint with a single link, to its GPU node. It is no rank.
+    Process,
+}
+
+impl MemberRole {
+    /// Returns true if the member has memory, and begins and receives operations.
+    #[must_use]
+    pub const fn is_endpoint(self) -> bool {
+        matches!(self, Self::Endpoint | Self::Process)
+    }
 }
 
 /// Link between two members.
@@ -34,7 +44,7 @@ pub struct Edge {
 /// Members of the rack by [`NodeId`], and links by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// Roles; the index is the [`NodeId`]. Endpoints come first.
+    /// Roles; the index is the [`NodeId`]. GPU nodes come first, and processes of GPU nodes last.
     pub members: Vec<MemberRole>,
     /// Links.
     pub edges: Vec<Edge>,
@@ -52,10 +62,16 @@ pub struct GraphPort {
 }
 
 impl Graph {
-    /// Number of endpoints (ranks).
+    /// Number of GPU nodes (ranks). Their processes do not count.
     #[must_use]
     pub fn endpoint_count(&self) -> usize {
         self.members.iter().filter(|role| **role == MemberRole::Endpoint).count()
+    }
+
+    /// Returns all endpoints: GPU nodes and their processes.
+    pub fn endpoints(&self) -> impl Iterator<Item = NodeId> {
+        let members = (0..).zip(&self.members).filter(|(_, role)| role.is_endpoint());
+        members.map(|(number, _)| NodeId(number))
     }
 
     /// Returns the ports of a member in port order.

@@ -35,19 +35,20 @@ fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
 
 impl Required {
     fn by(plan: &Plan, here: &Here) -> Self {
-        let members = (0..).zip(&plan.members).filter(|(number, _)| here.runs(plan, NodeId(*number)));
+        // A process of a GPU node allocates what it needs when it takes its seat.
+        let members = (0..).zip(&plan.members).take(plan.count_without_processes());
+        let members = members.filter(|(number, _)| here.runs(plan, NodeId(*number)));
         // Memory of a GPU is not memory of this machine. Its size is checked when it is allocated.
         let on_host =
             members.filter(|(_, member)| !matches!(member.memory.device, Some(MemoryDevice::Cuda(_))));
         let nodes = on_host.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
+        let links = || plan.links.iter().filter(|link| !plan.is_process_link(&link.edge));
         let ends = |link: &LinkPlan| here.ends(plan, &link.edge);
         let rings = match plan.settings.wire.properties().buffer {
             FrameBuffer::Ring => {
-                plan.links.iter().map(ends).sum::<u64>().saturating_mul(plan.settings.ring_bytes.into())
+                links().map(ends).sum::<u64>().saturating_mul(plan.settings.ring_bytes.into())
             }
-            FrameBuffer::KernelRing => {
-                plan.links.iter().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum()
-            }
+            FrameBuffer::KernelRing => links().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum(),
             // The kernel allocates memory for datagrams as they arrive.
             FrameBuffer::Socket => 0,
         };

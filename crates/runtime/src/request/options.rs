@@ -75,6 +75,8 @@ pub struct UpOptions {
     pub spare: Vec<String>,
     /// True if the seats of all GPU nodes stay vacant, for programs.
     pub for_programs: bool,
+    /// Number of process seats of each GPU node of a rack for programs; that of the rack file if absent.
+    pub process_seats: Option<u16>,
     /// Values that replace those of the rack file. Without a job here the rack runs no job.
     pub overrides: Overrides,
     /// Processes, wires, faults, arrays and captures.

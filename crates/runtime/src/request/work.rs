@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rackloom::seal::{KeyLocation, RackKey};
 use rackloom_collectives::{Collective, CollectiveKind};
 use rackloom_control::source::{
-    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
+    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, ProcessSeats, SnapshotOrders, Source,
 };
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
@@ -72,6 +72,7 @@ impl RackRequest {
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,
+            process_seats: ProcessSeats::None,
             host: None,
             netns_names: false,
             rack: None,
@@ -114,6 +115,13 @@ impl RackRequest {
         self.with_faults(processes.faults.as_deref())?
             .with_arrays(&processes.arrays)?
             .with_capture(&processes.capture)
+    }
+
+    /// Adds process seats to each GPU node.
+    #[must_use]
+    pub fn with_process_seats(mut self, process_seats: ProcessSeats) -> Self {
+        self.source.process_seats = process_seats;
+        self
     }
 
     /// Adds a fault script, if there is one.

@@ -40,7 +40,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
     let config = plan.member_config(node, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
-    let policy = WaitPolicy::for_members(plan.members.len());
+    let policy = WaitPolicy::for_members(plan.count_without_processes());
     let captured = Captured::begin(&plan, &config, &start)?;
     let drops = captured.as_ref().map(Captured::drop_watch);
     let watch_port = captured.map(Captured::port_watch);
@@ -58,6 +58,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             Body::Switch(Box::new(runtime))
         }
+        MemberRole::Process => return Err("processes take it through the library".to_owned()),
         MemberRole::Endpoint => {
             let checkpoints = if start.is_successor {
                 Checkpoints::default()

@@ -10,6 +10,8 @@ use rackloom_control::request::{Answer, Injection, Join, Nothing, RackStatus, Re
 use rackloom_control::source::Source;
 use rackloom_control::submitted::JobNumber;
 use rackloom_jobs::report::EventRecord;
+use rackloom_plan::Plan;
+use rackloom_protocol::MemberRole;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -251,6 +253,10 @@ impl BackgroundSupervisor {
                 let answer = self.grant_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
                 let _ = reply.send(answer);
             }
+            Request::JoinProcess(join) => {
+                let answer = self.grant_process_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
+                let _ = reply.send(answer);
+            }
         }
     }
 
@@ -269,6 +275,50 @@ impl BackgroundSupervisor {
         Ok(node.index())
     }
 
+    /// Grants the first vacant process seat of a GPU node.
+    fn grant_process_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
+        let Supervisor { plan, rack, .. } = &self.supervisor;
+        let node =
+            plan.node_named(seat).filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
+        let node = node.ok_or_else(|| {
+            let hint = "`rackloom status` shows the GPU nodes";
+            Answer::refuse(format!("the rack has no GPU node named {seat}"), Some(hint))
+        })?;
+        let vacant = rack.processes_of(node.index()).find(|process| !rack.seats[*process].is_alive());
+        let count = rack.processes_of(node.index()).count();
+        if let Some(vacant) = vacant {
+            let name = plan.members[vacant].name.clone();
+            return self.grant_seat(&name, pid);
+        }
+        Err(match count {
+            0 => Answer::refuse(
+                format!("seat {seat} has no process seats"),
+                Some(
+                    "start the rack with `rackloom up FILE --seats programs`, and --processes that is not 0",
+                ),
+            ),
+            count => {
+                let hint = format!(
+                    "start the rack with --processes {}",
+                    (2 * count).min(usize::from(Plan::PROCESSES_MAX))
+                );
+                let has = if count == 1 {
+                    "1 process seat, and it is taken".to_owned()
+                } else {
+                    format!("{count} process seats, and all are taken")
+                };
+                Answer::refuse(
+                    format!("seat {seat} has {has}"),
+                    Some(if count < usize::from(Plan::PROCESSES_MAX) {
+                        &hint
+                    } else {
+                        "end one of the processes"
+                    }),
+                )
+            }
+        })
+    }
+
     fn grant_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
         let vacant = Some("`rackloom status` shows which seats are vacant or lost");
         let node = self.supervisor.plan.node_named(seat);
@@ -283,7 +333,16 @@ impl BackgroundSupervisor {
         if !self.supervisor.rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
         }
-        self.jobs.check_taker(node.index(), seat, pid)?;
+        let holder = self.supervisor.rack.seats[node.index()].process_of.unwrap_or(node.index());
+        if holder != node.index() && !self.supervisor.rack.seats[holder].is_alive() {
+            let name = &self.supervisor.rack.seats[holder].name;
+            let hint = format!("run the program with `rackloom exec --seat {name}`");
+            return Err(Answer::refuse(
+                format!("no process holds seat {name}, behind which {seat} is"),
+                Some(&hint),
+            ));
+        }
+        self.jobs.check_taker(holder, seat, pid)?;
         let service = self
             .supervisor
             .grant_seat(node.index(), pid)

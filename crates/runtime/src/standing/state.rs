@@ -1,6 +1,6 @@
 //! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
-use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
+use rackloom_control::request::{ActiveFault, MemberStatus, PROCESS, PROTOCOL, RackStatus};
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
@@ -12,11 +12,13 @@ use crate::supervisor::rack::Seat;
 /// Role of members that have memory, in a status.
 pub(super) const GPU_NODE: &str = "gpu node";
 
-/// Returns the status of the rack.
+/// Returns the status of the rack. Process seats are left out while they are vacant.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
     let Supervisor { plan, rack, clock, here, active_faults, fault_names, .. } = supervisor;
     let now_ns = clock.now().0;
     let graph = plan.graph();
+    let is_shown = |member: usize| rack.seats[member].process_of.is_none() || !rack.seats[member].is_vacant();
+    let is_edge_shown = |edge: &u16| is_shown(plan.links[usize::from(*edge)].edge.b.index());
     let has_job = plan.job.kind != JobKind::None;
     let expects = plan.expect != Expectations::default();
     let answers: Vec<_> =
@@ -26,6 +28,8 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         let node = NodeId(index as u16);
         let answered = answers[index];
         let memory = answered.and_then(|status| status.memory.as_deref().cloned());
+        let ports = graph.ports(node);
+        let edges = || ports.iter().map(|port| port.edge).filter(is_edge_shown);
         let is_switch = member.role == MemberRole::Switch;
         MemberStatus {
             name: member.name.clone(),
@@ -40,17 +44,22 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             memory_bytes: member.memory_bytes,
             memory,
             links_up: answered.map(|status| status.links_up),
-            links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
-            links_total: graph.ports(node).len(),
+            links_down: answered
+                .map(|status| edges().filter(|edge| status.links_down.contains(edge)).collect())
+                .unwrap_or_default(),
+            links_total: edges().count(),
             uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
             paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
             carried: answered.and_then(|status| status.carried),
         }
     };
-    let members: Vec<_> = rack.seats.iter().enumerate().map(member).collect();
+    let members = rack.seats.iter().enumerate().filter(|(index, _)| is_shown(*index));
+    let members: Vec<_> = members.map(member).collect();
     let ends_up: usize = members.iter().filter_map(|member| member.links_up).map(usize::from).sum();
-    let links_total = here.links(plan);
-    let ends_total: usize = plan.links.iter().map(|link| here.ends(plan, &link.edge) as usize).sum();
+    let shown_links = (0..).zip(&plan.links).filter(|(edge, _)| is_edge_shown(edge));
+    let ends: Vec<_> = shown_links.map(|(_, link)| here.ends(plan, &link.edge) as usize).collect();
+    let links_total = ends.iter().filter(|ends| **ends > 0).count();
+    let ends_total: usize = ends.iter().sum();
     let state = match () {
         () if rack.is_running() => "up",
         () if rack.ending.is_some() => "going",
@@ -79,7 +88,10 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 age_ns: now_ns.saturating_sub(*began_ns),
             })
             .collect(),
-        links: links::of_rack(plan, here, &answers),
+        links: links::of_rack(plan, here, &answers)
+            .into_iter()
+            .filter(|link| is_edge_shown(&link.link))
+            .collect(),
         submitted: None,
     }
 }
@@ -109,6 +121,7 @@ const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => GPU_NODE,
         MemberRole::Switch => "switch",
+        MemberRole::Process => PROCESS,
     }
 }
 

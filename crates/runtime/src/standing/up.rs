@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rackloom_control::request::RackStatus;
+use rackloom_control::source::ProcessSeats;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{JobName, Plan};
 use rackloom_protocol::{Edge, MemberRole, NodeId};
@@ -42,8 +43,15 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
         .with_command(options.command.clone())
         .named(options.name.clone())
         .for_processes(&options.processes)?;
+    let process_seats = match options.process_seats {
+        _ if !options.for_programs => ProcessSeats::None,
+        Some(count) => ProcessSeats::Number(count),
+        None => ProcessSeats::OfFile,
+    };
+    let request = request.with_process_seats(process_seats);
     let work = request.ready_work(&options.processes)?;
     let plan = work.plan;
+    check_process_seats(&plan, process_seats)?;
     check_name(&plan.name)?;
     let spare = numbers(&plan, "--spare", &options.spare)?;
     if let Some(switch) = spare
@@ -56,7 +64,7 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     }
     let mut vacant = numbers(&plan, "--vacant", &options.vacant)?;
     if options.for_programs {
-        let nodes = (0..).zip(&plan.members).filter(|(_, member)| member.role == MemberRole::Endpoint);
+        let nodes = (0..).zip(&plan.members).filter(|(_, member)| member.role.is_endpoint());
         let nodes: Vec<u16> = nodes.map(|(number, _)| number).collect();
         vacant.extend(nodes.into_iter().filter(|node| !vacant.contains(node)).collect::<Vec<_>>());
     }
@@ -78,6 +86,22 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     let rack = StandingRack::new(plan.name.clone(), stream);
     let required = required_links(&plan, &keep.vacant, work.faults.as_ref());
     settled_status(&rack, &plan, &required)
+}
+
+/// Checks that the rack has as many process seats as were requested.
+fn check_process_seats(plan: &Plan, requested: ProcessSeats) -> Result<(), Failure> {
+    let requested = match requested {
+        ProcessSeats::None => 0,
+        ProcessSeats::OfFile => plan.settings.processes.unwrap_or(0),
+        ProcessSeats::Number(count) => count,
+    };
+    let present = plan.processes_of(NodeId(0)).count();
+    if present >= usize::from(requested) {
+        return Ok(());
+    }
+    let what =
+        format!("rack {} can have {present} process seats of each GPU node, and not {requested}", plan.name);
+    Err(Failure::bad_input(what).hint(format!("start it with --processes {present}")))
 }
 
 /// Returns the status once every required link carries data at both ends. Required are all links between

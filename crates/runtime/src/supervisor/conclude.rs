@@ -108,7 +108,8 @@ impl Supervisor {
             failures.extend(rack.seats.iter().filter(|seat| seat.is_hung).map(hung_failure));
         }
         let log_notes = log_notes(&rack.seats);
-        let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
+        let shown = shown_members(&rack.seats);
+        let mut members: Vec<_> = rack.seats.into_iter().take(shown).map(member_report).collect();
         let findings = Findings {
             failures,
             elapsed_ns,
@@ -118,6 +119,8 @@ impl Supervisor {
             events: fault_lines.into_records(),
         };
         let mut context = findings::context(&plan, findings);
+        context.members.truncate(shown);
+        context.links.retain(|(_, end)| usize::from(*end) < shown);
         if ending == Ending::TakenDown && !has_job {
             judge_no_job(&mut context, &mut members);
         }
@@ -148,6 +151,13 @@ impl Supervisor {
         report.meta = Some(meta::of(&plan, &source.command));
         Ok(Conclusion { report, exit, capture_failure })
     }
+}
+
+/// Returns the number of members in the report: all but the process seats after the last one that a process holds. Members and links
+/// of processes come last in the plan, so the numbers of the others stay right.
+fn shown_members(seats: &[Seat]) -> usize {
+    let is_shown = |seat: &Seat| seat.process_of.is_none() || !seat.is_vacant();
+    seats.iter().rposition(is_shown).map_or(0, |last| last + 1)
 }
 
 fn hung_failure(seat: &Seat) -> String {

@@ -184,6 +184,11 @@ impl Supervisor {
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();
         let mut rack = Rack::new(members, plan.settings.watchdog_ns, detection_ns + DETECTION_SLACK_NS);
+        let nodes = (0..plan.endpoint_count()).flat_map(|node| {
+            let processes = plan.processes_of(NodeId(node as u16));
+            processes.map(move |process| (process.index(), node)).collect::<Vec<_>>()
+        });
+        rack.set_processes(nodes);
         rack.set_elsewhere(&here.elsewhere(&plan));
         if let Some(script) = &faults {
             rack.wait_for_lost(script.longest_pause_ns());
@@ -372,7 +377,11 @@ impl Supervisor {
     fn seat(&mut self, member: usize, process: Process) {
         let (pid, is_successor) = (process.pid, self.rack.seats[member].has_ended());
         self.processes[member] = Some(process);
-        if let Err(warning) = names::add(&mut self.names, &self.rack.seats[member].name, pid) {
+        let seat = &self.rack.seats[member];
+        // The process of a GPU node has no namespace of its own.
+        if seat.process_of.is_none()
+            && let Err(warning) = names::add(&mut self.names, &seat.name, pid)
+        {
             self.steps.push_back(Step::Warn(warning));
         }
         self.rack.taken(member, pid, self.clock.now().0);
@@ -459,7 +468,10 @@ impl Supervisor {
             vacant: vacant.map(|(other, _)| other as u16).collect(),
             stays: self.stays,
             is_successor: self.rack.seats[member].has_ended(),
-            memory_max_bytes: self.memory_max_bytes.get(&member).copied(),
+            memory_max_bytes: self
+                .memory_max_bytes
+                .get(&self.rack.seats[member].process_of.unwrap_or(member))
+                .copied(),
         }
     }
 

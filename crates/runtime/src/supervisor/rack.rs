@@ -121,6 +121,19 @@ impl Rack {
         }
     }
 
+    /// Marks the process seats, each with its GPU node.
+    pub(crate) fn set_processes(&mut self, processes: impl IntoIterator<Item = (usize, usize)>) {
+        for (member, node) in processes {
+            self.seats[member].process_of = Some(node);
+        }
+    }
+
+    /// Returns the process seats of a GPU node.
+    pub(crate) fn processes_of(&self, node: usize) -> impl Iterator<Item = usize> {
+        let seats = self.seats.iter().enumerate().filter(move |(_, seat)| seat.process_of == Some(node));
+        seats.map(|(member, _)| member)
+    }
+
     /// Ends all faults after the job, and gives live members this time to come to rest.
     pub(crate) fn heal_after_job(&mut self, healing_ns: u64) {
         self.healing_ns = Some(healing_ns);
@@ -229,7 +242,7 @@ impl Rack {
     pub(crate) fn taken(&mut self, member: usize, pid: u32, taken_at_ns: u64) {
         self.seats.iter_mut().for_each(|seat| seat.lost.retain(|lost| *lost != member));
         let seat = &mut self.seats[member];
-        let Seat { name, is_endpoint, mut earlier_deaths, death, successor, usage, .. } =
+        let Seat { name, is_endpoint, process_of, mut earlier_deaths, death, successor, usage, .. } =
             std::mem::take(seat);
         earlier_deaths.extend(death);
         let usage = usage.of_next_process();
@@ -237,17 +250,24 @@ impl Rack {
             Successor::None => Successor::None,
             _ => Successor::Starting { left_ns: self.detection_ns },
         };
-        *seat =
-            Seat { name, is_endpoint, earlier_deaths, successor, pid, taken_at_ns, usage, ..Seat::default() };
+        *seat = Seat {
+            name,
+            is_endpoint,
+            process_of,
+            earlier_deaths,
+            successor,
+            pid,
+            taken_at_ns,
+            usage,
+            ..Seat::default()
+        };
     }
 
     /// Makes a seat vacant whose process has ended with its job. The end is no death of the rack.
     pub(crate) fn vacate(&mut self, member: usize) {
         let seat = &mut self.seats[member];
         if !seat.is_alive() && !seat.is_elsewhere() {
-            let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(seat);
-            let occupancy = Occupancy::Vacant;
-            *seat = Seat { name, is_endpoint, earlier_deaths, occupancy, ..Seat::default() };
+            *seat = std::mem::take(seat).vacated();
         }
     }
 
@@ -306,14 +326,20 @@ impl Rack {
         vec![Step::RequestLeave(member)]
     }
 
-    /// Handles the end of a member that leaves: its seat is vacant.
+    /// Handles the end of a member that leaves, or of a process of a GPU node: its seat is vacant.
     fn has_left(&mut self, member: usize) -> Vec<Step> {
-        let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(&mut self.seats[member]);
-        self.seats[member] =
-            Seat { name, is_endpoint, earlier_deaths, occupancy: Occupancy::Vacant, ..Seat::default() };
+        self.seats[member] = std::mem::take(&mut self.seats[member]).vacated();
         let mut steps = vec![Step::Left(member), Step::SeatFreed];
+        steps.extend(self.end_processes(member));
         steps.extend(self.end_survey());
         steps
+    }
+
+    /// Ends the processes of a GPU node whose own process has ended: no path leads to them any more.
+    fn end_processes(&self, node: usize) -> Option<Step> {
+        let processes: Vec<_> =
+            self.live().filter(|member| self.seats[*member].process_of == Some(node)).collect();
+        (!processes.is_empty()).then_some(Step::Kill(processes))
     }
 
     /// Handles a notice of a seat.
@@ -381,7 +407,8 @@ impl Rack {
     /// Handles the end of a seat's process. `how` describes it.
     pub(crate) fn ended(&mut self, member: usize, how: String) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
-        if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running {
+        let is_free = seat.occupancy == Occupancy::Leaving || seat.process_of.is_some();
+        if is_free && self.phase == Phase::Running {
             return self.has_left(member);
         }
         seat.occupancy = Occupancy::Ended;
@@ -390,6 +417,9 @@ impl Rack {
         }
         self.idle_ns = 0;
         let mut steps = self.end_survey();
+        if self.phase == Phase::Running {
+            steps.extend(self.end_processes(member));
+        }
         if let Successor::Expected { after_ns, .. } = self.seats[member].successor {
             steps.push(Step::StartSuccessorAfter(member, after_ns));
             steps.extend(self.settle());

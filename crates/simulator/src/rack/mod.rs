@@ -535,7 +535,7 @@ pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
 /// Creates the state machine of a member.
 fn body_of(role: MemberRole, config: MemberConfig) -> Body {
     match role {
-        MemberRole::Endpoint => Body::Endpoint(Box::new(Endpoint::new(config))),
+        MemberRole::Endpoint | MemberRole::Process => Body::Endpoint(Box::new(Endpoint::new(config))),
         MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
     }
 }

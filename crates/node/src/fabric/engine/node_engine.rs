@@ -42,7 +42,7 @@ pub(in crate::fabric) struct Engine {
     /// The background thread, which waits until it is needed.
     pub(in crate::fabric) background: OnceLock<Thread>,
     pub(in crate::fabric) clock: Clock,
-    /// Server of each GPU node.
+    /// Server of each member.
     servers: Vec<usize>,
     /// Nodes of one server use each other's memory without a frame.
     share_memory: bool,
@@ -78,7 +78,11 @@ impl Engine {
 
     /// Sets the servers of the GPU nodes, and the options of this node's memory, from the plan.
     pub(in crate::fabric) fn set_servers(&mut self, plan: &Plan) {
-        (self.servers, self.share_memory) = (plan.server_of_each_rank(), plan.has_local_paths());
+        self.servers = vec![0; plan.members.len()];
+        for (index, (_, members)) in plan.servers().into_iter().enumerate() {
+            members.into_iter().for_each(|member| self.servers[member.index()] = index);
+        }
+        self.share_memory = plan.has_local_paths();
         if let Some(member) = plan.members.get(self.node.index()) {
             self.memory = member.memory;
         }

@@ -3,8 +3,8 @@
 //! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
 
 use rackloom_protocol::{
-    Command, Completion as Level, Event, ListedStore, Member, MemberRole, NodeId, OperationError,
-    OperationId, RegionId, RemoteAddress,
+    Command, Completion as Level, Event, ListedStore, Member, NodeId, OperationError, OperationId, RegionId,
+    RemoteAddress,
 };
 
 use super::core::{BatchHint, Core};
@@ -336,10 +336,11 @@ impl Core {
         }
     }
 
-    /// Returns an error if one of `nodes` is not a GPU node of the plan. This node is allowed.
-    pub(in crate::fabric) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
+    /// Returns an error if one of `nodes` is neither a GPU node of the plan nor a process of one. This node is allowed.
+    pub(in crate::fabric) fn check_endpoints(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
         let roles = &self.member()?.member().config().graph.members;
-        let unknown = nodes.iter().find(|node| roles.get(node.index()) != Some(&MemberRole::Endpoint));
+        let is_endpoint = |node: &NodeId| roles.get(node.index()).is_some_and(|role| role.is_endpoint());
+        let unknown = nodes.iter().find(|node| !is_endpoint(node));
         unknown.map_or(Ok(()), |node| Err(Error::NoSuchNode(*node)))
     }
 

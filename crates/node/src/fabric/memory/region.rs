@@ -157,7 +157,7 @@ impl Region {
     /// [`Error::NoSuchNode`] if the plan has no such GPU node; [`Error::Closed`].
     pub fn set_peer_access(&self, node: NodeId, access: Option<Access>) -> Result<(), Error> {
         let mut held = self.inner.engine.hold();
-        held.core().check_gpu_nodes(&[node])?;
+        held.core().check_endpoints(&[node])?;
         held.core().set_access(self.inner.options.region, node, access)
     }
 

@@ -19,7 +19,7 @@ const POOL_BYTES_MAX: u64 = 64 << 30;
 pub struct MemberPlan {
     /// Name, unique in the rack.
     pub name: String,
-    /// Kind of member: GPU node or switch.
+    /// Kind of member: GPU node, switch, or process of a GPU node.
     pub role: MemberRole,
     /// Tenant of the member.
     pub tenant: Tenant,

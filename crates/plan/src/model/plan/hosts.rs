@@ -30,10 +30,14 @@ impl Plan {
         }
     }
 
-    /// Returns the medium of a link between real processes.
+    /// Returns the medium of a link between real processes. A link to a process of a GPU node is in shared memory if the rack is,
+    /// and else a pair of datagram sockets: a seat on the other wires sleeps on descriptors, and its process may be in any network
+    /// namespace.
     #[must_use]
     pub fn wire_of(&self, edge: &Edge) -> WireKind {
-        if self.joins_hosts(edge) {
+        if self.is_process_link(edge) {
+            if self.settings.wire.has_rings() { self.settings.wire } else { WireKind::Udp }
+        } else if self.joins_hosts(edge) {
             self.settings.wire.properties().between_hosts
         } else {
             self.settings.wire

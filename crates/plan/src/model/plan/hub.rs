@@ -16,7 +16,7 @@ impl Plan {
         match self.switch {
             SwitchKind::Member => 1,
             // A rack has far fewer members than this type can count. A rack whose members could not be read has none.
-            SwitchKind::Bridge => (self.members.len().max(2) - 1) as u32,
+            SwitchKind::Bridge => (self.endpoint_count().max(2) - 1) as u32,
         }
     }
 }

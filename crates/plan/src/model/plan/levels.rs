@@ -5,7 +5,7 @@ use rackloom_protocol::{NodeId, Rise};
 use crate::model::plan::{Plan, distances};
 
 impl Plan {
-    /// Sets the number of levels, if it follows from the routes: one for each link of the longest path between two GPU nodes.
+    /// Sets the number of levels, if it follows from the routes: one for each link of the longest path between two endpoints.
     pub(crate) fn settle_levels(&mut self) {
         if !self.channels.levels_follow {
             return;
@@ -17,14 +17,14 @@ impl Plan {
         };
     }
 
-    /// Returns the number of links between the two GPU nodes that are farthest apart.
+    /// Returns the number of links between the two endpoints that are farthest apart.
     fn longest_path_links(&self) -> u64 {
         let neighbours = distances::neighbours(self);
-        let count = self.endpoint_count();
-        let farthest = |node| {
-            let hops = distances::from(&neighbours, NodeId(node));
-            hops.into_iter().take(count).flatten().max().unwrap_or(0)
+        let is_endpoint = |index: &usize| self.members[*index].role.is_endpoint();
+        let farthest = |endpoint: usize| {
+            let hops = distances::from(&neighbours, NodeId(endpoint as u16)).into_iter().enumerate();
+            hops.filter(|(index, _)| is_endpoint(index)).filter_map(|(_, hops)| hops).max().unwrap_or(0)
         };
-        (0..count as u16).map(farthest).max().unwrap_or(0)
+        (0..self.members.len()).filter(is_endpoint).map(farthest).max().unwrap_or(0)
     }
 }

@@ -1,11 +1,11 @@
 //! Local paths between the nodes of a plan.
 
-use rackloom_protocol::{MemberRole, NodeId};
+use rackloom_protocol::NodeId;
 
 use crate::model::plan::Plan;
 
 impl Plan {
-    /// Returns the GPU nodes whose memory `node` uses without a frame if `force_wire` is off. They are in the same server
+    /// Returns the GPU nodes and processes whose memory `node` uses without a frame if `force_wire` is off. They are in the same server
     /// and tenant, and their memory is of the same kind: of the host, or of a device that can open the other device's memory.
     ///
     /// # Panics
@@ -17,7 +17,7 @@ impl Plan {
             self.members[node.index()].memory.device.map(|device| std::mem::discriminant(&device))
         };
         let others = (0..).map(NodeId).zip(&self.members).filter(|(other, member)| {
-            *other != node && member.role == MemberRole::Endpoint && member.tenant == own.tenant
+            *other != node && member.role.is_endpoint() && member.tenant == own.tenant
         });
         let others = others.map(|(other, _)| other).filter(|other| self.same_server(node, *other));
         others.filter(|other| kind(node) == kind(*other)).collect()
@@ -32,7 +32,7 @@ impl Plan {
     /// Returns true if some GPU nodes could use each other's memory without a frame with `force_wire` off.
     #[must_use]
     pub fn has_memory_peers(&self) -> bool {
-        let is_endpoint = |node: &NodeId| self.members[node.index()].role == MemberRole::Endpoint;
+        let is_endpoint = |node: &NodeId| self.members[node.index()].role.is_endpoint();
         self.servers().iter().any(|(_, members)| {
             let ranks: Vec<_> = members.iter().filter(|node| is_endpoint(node)).collect();
             ranks.len() > 1 && ranks.iter().any(|rank| !self.memory_peers(**rank).is_empty())

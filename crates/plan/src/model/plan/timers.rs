@@ -111,7 +111,7 @@ impl Plan {
         let (stated, reach, given) = (self.stated, self.reach, self.transport);
         let mut open = given;
         match clock {
-            Clock::Wall if self.links.iter().all(|link| link.profile.llr.is_some()) => {
+            Clock::Wall if self.fabric_links().all(|link| link.profile.llr.is_some()) => {
                 open.timeout_min_ns = given.timeout_min_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
                 open.timeout_initial_ns = given.timeout_initial_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
             }

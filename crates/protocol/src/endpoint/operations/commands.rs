@@ -16,7 +16,6 @@ use crate::operation::{
     Atomic, Command, Completion, GET_BYTES_MAX, LOAD_STORE_BYTES_MAX, LocalRange, OperationId, RemoteAddress,
     Signal,
 };
-use crate::route::graph::MemberRole;
 use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
@@ -195,7 +194,8 @@ impl Endpoint {
     /// Checks that the target of a command is another endpoint of the rack.
     fn check_remote(&self, named: Option<NodeId>) -> Result<(), CommandRefused> {
         let Some(node) = named else { return Ok(()) };
-        let is_endpoint = self.config().graph.members.get(node.index()) == Some(&MemberRole::Endpoint);
+        let role = self.config().graph.members.get(node.index());
+        let is_endpoint = role.is_some_and(|role| role.is_endpoint());
         if !is_endpoint || node == self.config().node {
             return Err(CommandRefused::NoSuchNode(node));
         }

@@ -246,8 +246,7 @@ impl Endpoint {
 
     /// Ends receives from any source when no peer is left. A node that never had a peer waits for the first one.
     pub(in crate::endpoint) fn fail_receives_from_any_source(&mut self) {
-        let count = self.config().graph.endpoint_count() as u16;
-        let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);
+        let others = || self.config().graph.endpoints().filter(|node| *node != self.config().node);
         if others().any(|node| self.forwarder.reaches(node)) {
             return;
         }

@@ -79,7 +79,9 @@ impl Sharing {
         own: Own<'_>,
         memory: &mut HostMemory,
     ) -> Result<Self, String> {
-        let peers = plan.memory_peers(own.node);
+        // Processes of GPU nodes have no part in the job whose memory is shared here.
+        let is_node = |peer: &NodeId| plan.node_of_process(*peer).is_none();
+        let peers: Vec<_> = plan.memory_peers(own.node).into_iter().filter(is_node).collect();
         let has_peers = !peers.is_empty();
         let paths = match own.server {
             Some(server) if has_peers => Some(LocalPaths::open(plan, inputs, &peers, server, own, memory)?),

@@ -97,7 +97,10 @@ impl Usage {
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
     pub(crate) name: String,
+    /// True for a GPU node.
     pub(crate) is_endpoint: bool,
+    /// GPU node of a process seat.
+    pub(crate) process_of: Option<usize>,
     pub(crate) occupancy: Occupancy,
     pub(crate) pid: u32,
     /// Time at which the seat was taken, on the rack's clock.
@@ -131,6 +134,19 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// Returns the seat of this member without a process. It keeps the earlier deaths.
+    pub(super) fn vacated(self) -> Self {
+        let Self { name, is_endpoint, process_of, earlier_deaths, .. } = self;
+        Self {
+            name,
+            is_endpoint,
+            process_of,
+            earlier_deaths,
+            occupancy: Occupancy::Vacant,
+            ..Self::default()
+        }
+    }
+
     /// Returns true if a process holds the seat.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.occupancy, Occupancy::Held | Occupancy::Leaving)

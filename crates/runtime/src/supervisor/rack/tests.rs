@@ -541,3 +541,45 @@ fn an_idle_standing_rack_counts_no_time_without_a_request() {
     rack.request_down(None);
     assert!(rack.counts_time(), "reports are outstanding");
 }
+
+/// A GPU node with two process seats, of which the first is held.
+fn with_processes() -> Rack {
+    let members = [("n0", true), ("n1", true), ("n0.p0", false), ("n0.p1", false)];
+    let members = members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint));
+    let mut rack = Rack::new(members, WATCHDOG_NS, 3 * TICK_NS);
+    rack.set_processes([(2, 0), (3, 0)]);
+    rack.stay(&[2, 3]);
+    for member in 0..2 {
+        for notice in [Notice::Ready, Notice::Mapped, Notice::LinksUp, Notice::Finished] {
+            rack.handle_notice(member, notice);
+        }
+    }
+    assert!(rack.is_running(), "process seats are not waited for");
+    rack.taken(2, 77, 0);
+    rack
+}
+
+#[test]
+fn the_end_of_a_process_frees_its_seat_and_is_no_death() {
+    let mut rack = with_processes();
+    assert_eq!(rack.processes_of(0).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(rack.ended(2, "left its seat".into()), [Step::Left(2), Step::SeatFreed]);
+    assert!(rack.seats[2].is_vacant() && rack.seats[2].death.is_none());
+    rack.taken(2, 78, 0);
+    assert_eq!(rack.seats[2].process_of, Some(0), "the next process is behind the node, too");
+    assert!(rack.seats[2].earlier_deaths.is_empty());
+}
+
+#[test]
+fn processes_end_with_the_process_of_their_node() {
+    let mut rack = with_processes();
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::SeatFreed], "the other node has none");
+    assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Kill(vec![2]), Step::SeatFreed]);
+    let mut left = with_processes();
+    drop(left.request_leave(0));
+    drop(left.handle_notice(0, report()));
+    assert_eq!(
+        left.ended(0, "exited with code 0".into()),
+        [Step::Left(0), Step::SeatFreed, Step::Kill(vec![2])]
+    );
+}

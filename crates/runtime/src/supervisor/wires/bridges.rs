@@ -41,7 +41,9 @@ pub(crate) fn later_cables(plan: &Plan, node: NodeId, pid: u32, takeover: u32) -
 
 /// Returns the planes, each with a bridge. Every member has a port in each.
 fn planes(plan: &Plan, node: NodeId) -> Vec<Plane> {
-    let mut planes: Vec<_> = joints(plan, node).iter().map(|joint| joint.plane).collect();
+    let joints = joints(plan, node).into_iter();
+    let joints = joints.filter(|joint| plan.node_of_process(joint.neighbour).is_none());
+    let mut planes: Vec<_> = joints.map(|joint| joint.plane).collect();
     planes.sort_unstable();
     planes.dedup();
     planes

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use rackloom::hosts::{HostLink, HostLinkError, open_link};
-use rackloom::namespaces::{Cable, NamespaceError, connect_to_bridges, create_cables, network_namespace_of};
+use rackloom::namespaces::{
+    Cable, NamespaceError, connect_to_bridges, create_cables, network_namespace_of, switch_on_all,
+};
 use rackloom::seat::Outlet;
 use rackloom_control::grant::{Grant, NewCable};
 use rackloom_plan::Plan;
@@ -18,12 +21,15 @@ use super::bridges;
 use super::contract::{Environment, SeatWires, TO_OTHER_HOST, Takeover, Wiring};
 use super::interfaces::{cable_end, first_interface, later_interface, mtu};
 use super::joints::joints;
+use super::udp;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
 /// Bound of the numbers of takeovers, so that the name of an interface stays within the kernel's 15 bytes.
 const TAKEOVERS_MAX: u32 = 1_000_000;
+/// Longest time for the loopback interface of a namespace to appear. The kernel makes it with the namespace.
+const LOOPBACK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// State of the packet wire in the supervisor.
 pub(crate) struct PacketWiring {
@@ -63,6 +69,9 @@ impl Wiring for PacketWiring {
         pid: u32,
         pids: &[Option<u32>],
     ) -> Result<Takeover, String> {
+        if plan.node_of_process(node).is_some() {
+            return by_sockets(plan, node, pids);
+        }
         must_be_alone(self, pid, pids)?;
         if self.here.has_link_to_other_host(plan, node) {
             return Err(TO_OTHER_HOST.to_owned());
@@ -152,6 +161,14 @@ pub(crate) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
         .collect()
 }
 
+/// Makes a pair of datagram sockets between a process and its GPU node, over the loopback interface of the supervisor's namespace.
+/// Sockets stay in the namespace in which they were made, so both ends may be used in any other.
+fn by_sockets(plan: &Plan, process: NodeId, pids: &[Option<u32>]) -> Result<Takeover, String> {
+    switch_on_all(&["lo".to_owned()], LOOPBACK_TIMEOUT)
+        .and_then(|()| udp::new_sockets(plan, process, pids))
+        .map_err(|error| format!("cannot make its sockets: {error}"))
+}
+
 /// Makes a new cable to every neighbour whose seat is held.
 fn by_cables(
     wiring: &mut PacketWiring,
@@ -163,7 +180,9 @@ fn by_cables(
     let takeover = wiring.next_takeover();
     let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for joint in joints(plan, node) {
-        let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
+        // A process of an earlier holder ends with that one, and others get sockets.
+        let is_process = plan.node_of_process(joint.neighbour).is_some();
+        let Some(neighbour_pid) = pids[joint.neighbour.index()].filter(|_| !is_process) else {
             interfaces.push(None);
             continue;
         };
@@ -194,7 +213,8 @@ fn at_bridges(
     let cables = bridges::later_cables(plan, node, pid, takeover);
     let (mut interfaces, mut neighbours) = (Vec::new(), Vec::new());
     for joint in joints(plan, node) {
-        let is_there = pids[joint.neighbour.index()].is_some();
+        let is_process = plan.node_of_process(joint.neighbour).is_some();
+        let is_there = pids[joint.neighbour.index()].is_some() && !is_process;
         interfaces.push(is_there.then(|| bridges::interface(joint.plane, takeover)));
         if is_there {
             let interface = bridges::interface(joint.plane, wiring.takeover_of(joint.neighbour));

@@ -18,14 +18,14 @@ type RingEnd = (NodeId, shared_memory::End);
 pub(crate) struct SharedMemoryWiring {
     /// Doorbells by member.
     doorbells: Vec<Doorbell>,
-    /// Ends by member, in port order; empty once taken.
-    ends: Vec<Vec<RingEnd>>,
+    /// Ends by member, in port order; empty once taken. `None` on links to process seats, which are vacant at the start.
+    ends: Vec<Vec<Option<RingEnd>>>,
 }
 
 impl Wiring for SharedMemoryWiring {
     fn seat_wires(&mut self, _plan: &Plan, node: NodeId, is_vacant: &dyn Fn(NodeId) -> bool) -> SeatWires {
         let ends = std::mem::take(&mut self.ends[node.index()]);
-        let ends = ends.into_iter().map(|end| (!is_vacant(end.0)).then_some(end)).collect();
+        let ends = ends.into_iter().map(|end| end.filter(|end| !is_vacant(end.0))).collect();
         let (grant, ends) = self.grant(node, ends);
         SeatWires::new(grant, self.without_wires(), ends)
     }
@@ -79,9 +79,11 @@ impl SharedMemoryWiring {
         let doorbells = plan.members.iter().map(|_| Doorbell::create()).collect::<io::Result<_>>()?;
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for link in &plan.links {
-            let (a, b) = shared_memory::create(plan.settings.ring_bytes)?;
-            ends[link.edge.a.index()].push((link.edge.a_port, (link.edge.b, a)));
-            ends[link.edge.b.index()].push((link.edge.b_port, (link.edge.a, b)));
+            let is_held = !plan.is_process_link(&link.edge);
+            let made = is_held.then(|| shared_memory::create(plan.settings.ring_bytes)).transpose()?;
+            let (a, b) = made.map(|(a, b)| ((link.edge.b, a), (link.edge.a, b))).unzip();
+            ends[link.edge.a.index()].push((link.edge.a_port, a));
+            ends[link.edge.b.index()].push((link.edge.b_port, b));
         }
         let in_port_order = |mut ends: Vec<(_, _)>| {
             ends.sort_by_key(|(port, _)| *port);

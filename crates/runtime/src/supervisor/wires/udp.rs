@@ -64,7 +64,11 @@ impl UdpWiring {
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
             let [mine_a, mine_b] = [edge.a, edge.b].map(|member| here.runs(plan, member));
-            if mine_a && mine_b {
+            if plan.is_process_link(&edge) {
+                // Its process takes the seat later, and gets a new cable.
+                ends[edge.a.index()].push((edge.a_port, edge.b, UdpEnd::Vacant));
+                ends[edge.b.index()].push((edge.b_port, edge.a, UdpEnd::Vacant));
+            } else if mine_a && mine_b {
                 let (a, b) = udp::create().map_err(|error| {
                     Failure::could_not_start("cannot make the sockets of the udp wire", error)
                 })?;
@@ -141,7 +145,7 @@ fn grant(ends: &UdpEnds) -> Grant {
 }
 
 /// Makes the cables of a process that takes a seat.
-fn new_sockets(plan: &Plan, node: NodeId, pids: &[Option<u32>]) -> io::Result<Takeover> {
+pub(super) fn new_sockets(plan: &Plan, node: NodeId, pids: &[Option<u32>]) -> io::Result<Takeover> {
     let NewLinks { mine, theirs } = new_links(plan, node, |neighbour| pids[neighbour.index()].is_some())?;
     let grant = grant(&mine);
     let wires = duplicates(&grant.descriptors())?;
