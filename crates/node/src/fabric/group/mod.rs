@@ -100,7 +100,7 @@ impl Group {
             return Err(Error::Invalid(Invalid::MemberTwice));
         }
         let epoch = node.with_core(|core| {
-            core.check_gpu_nodes(members)?;
+            core.check_endpoints(members)?;
             Ok::<_, Error>(core.member()?.member().config().epoch)
         })?;
         let name = options.region_name(epoch, members);
@@ -119,7 +119,8 @@ impl Group {
         Self::new(node, options, lanes, membership)
     }
 
-    /// Joins the group of all GPU nodes of the rack, in the order of the plan. [`Group::join`] describes the rest.
+    /// Joins the group of all GPU nodes of the rack, in the order of the plan. Processes of GPU nodes ([`Node::join_process`]) are no members, and
+    /// [`Group::join`] makes a group of them. It describes the rest.
     ///
     /// # Errors
     /// Those of [`Group::join`].

@@ -5,8 +5,8 @@
 //! never from the message. The endpoint, its memory and its event loop then run in this process, and the death of the process is the
 //! death of the node.
 //!
-//! The packet wire is not supported. Its interfaces are in a network namespace, which only a whole process can enter, before its
-//! first thread; a library must not do that.
+//! The packet wire is not supported for the seats of GPU nodes. Its interfaces are in a network namespace, which only a whole process can enter,
+//! before its first thread; a library must not do that. The link of a process seat is a pair of sockets there, which any process can use.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -14,11 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackloom_control::grant::Grant;
 use rackloom_control::order::{Joined, Start};
-use rackloom_control::request::{Answer, Join, Nothing, Refusal, Request};
+use rackloom_control::request::{Answer, Join, Nothing, RackStatus, Refusal, Request};
 use rackloom_control::source::Source;
 use rackloom_plan::{Plan, WireKind};
-use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId};
+use rackloom_protocol::{Endpoint, Incarnation, NodeId, PortId};
 
 use super::wake_thread::WakeThread;
 use crate::clock::Clock;
@@ -40,6 +41,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Error of an answer to another request.
 const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
 
+/// Reason for not taking the seat of a GPU node on the packet wire.
+const ON_PACKET_WIRE: &str = "the rack is on the packet wire, whose interfaces lie in a network namespace that only a process as a \
+                              whole can enter, before its first thread; hint: `rackloom up --wire udp` or `--wire shared-memory`, or \
+                              `rackloom seat --join`";
+
 /// Reason, for the user, why a seat cannot be taken.
 type JoinError = String;
 
@@ -53,43 +59,70 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Join`] with a reason: there is no such rack or seat, the seat is taken, or the rack uses the packet wire, whose
-    /// seats are for whole processes (`rackloom seat --join`).
+    /// seats of GPU nodes are for whole processes (`rackloom seat --join`).
     pub fn join(rack: &str, seat: &str) -> Result<Self, Error> {
-        take(rack, seat).map_err(|what| Error::Join { rack: rack.to_owned(), seat: seat.to_owned(), what })
+        take(rack, seat, &Request::Join(Join { seat: seat.to_owned() }))
+    }
+
+    /// Takes the first vacant process seat of the GPU node `seat`, such as `n0.p0` of `n0`, in a rack for programs
+    /// (`rackloom up --seats programs`), on any wire. A program that `rackloom exec` has started finds the names in the environment:
+    /// `RACKLOOM_RACK` and `RACKLOOM_SEAT`. The node is an endpoint of its own behind the GPU node: it has memory, regions and operations, and no rank
+    /// ([`Group::of_rack`](crate::fabric::Group::of_rack)). It ends with its last handle, with the process, and with the program of the GPU node. One
+    /// process may take several seats. Do not `fork` without `exec` afterwards: the child would keep the links open after the end of this process.
+    ///
+    /// # Errors
+    /// [`Error::Join`] with a reason: there is no such rack or GPU node, no process holds its seat, or all its process seats are taken.
+    pub fn join_process(rack: &str, seat: &str) -> Result<Self, Error> {
+        take(rack, seat, &Request::JoinProcess(Join { seat: seat.to_owned() }))
     }
 }
 
-fn take(rack: &str, seat: &str) -> Result<Node, JoinError> {
+fn take(rack: &str, seat: &str, request: &Request) -> Result<Node, Error> {
+    take_seat(rack, request).map_err(|what| Error::Join {
+        rack: rack.to_owned(),
+        seat: seat.to_owned(),
+        what,
+    })
+}
+
+fn take_seat(rack: &str, seat_request: &Request) -> Result<Node, JoinError> {
     let stream = connect(rack)?;
     let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
         return Err(UNEXPECTED.to_owned());
     };
     let wire = wire_named(&status.wire)?;
-    let (Answer::Joined(joined), came) = request(&stream, &Request::Join(Join { seat: seat.to_owned() }))?
-    else {
+    if let Request::Join(Join { seat }) = seat_request
+        && wire == WireKind::Packet
+        && !is_process_seat(&status, seat)
+    {
+        return Err(ON_PACKET_WIRE.to_owned());
+    }
+    let (Answer::Joined(joined), came) = request(&stream, seat_request)? else {
         return Err(UNEXPECTED.to_owned());
     };
     let Came { mut wires, rest } = came;
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let Joined { descriptors, mut start } = *joined;
     let unwatched = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
-    let wake_thread = (wire == WireKind::Udp).then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
+    let has_sockets = matches!(start.grant, Grant::Udp { .. });
+    let wake_thread = has_sockets.then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
     start_node(&plan, start, wake_thread, Connection { stream, rest, later })
 }
 
-/// Returns the kind of the rack's wire, if a seat inside a process can use it.
+/// Returns true if a name is that of a process seat of one of the rack's members. A status has those only that a process holds.
+fn is_process_seat(status: &RackStatus, seat: &str) -> bool {
+    let node = seat.rsplit_once(".p").filter(|(_, number)| number.parse::<u16>().is_ok());
+    node.is_some_and(|(node, _)| status.members.iter().any(|member| member.name == node))
+}
+
+/// Returns the kind of the rack's wire.
 fn wire_named(name: &str) -> Result<WireKind, JoinError> {
-    match WireKind::from_name(name) {
-        Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
-                                       process as a whole can enter, before its first thread; hint: `rackloom up --wire udp` or \
-                                       `--wire shared-memory`, or `rackloom seat --join`"
-            .to_owned()),
-        Some(wire) => Ok(wire),
-        None => Err(format!("the rack is on the {name} wire, which is not known here; hint: is it of another version?")),
-    }
+    WireKind::from_name(name).ok_or_else(|| {
+        format!("the rack is on the {name} wire, which is not known here; hint: is it of another version?")
+    })
 }
 
 /// Makes a doorbell for this process, which is rung when data arrives on these wires.
@@ -170,12 +203,12 @@ fn start_node(
     let Connection { stream, rest, later } = connection;
     let id = NodeId(start.member);
     let member = plan.members.get(id.index()).ok_or("the rack's file has no such member")?;
-    if member.role != MemberRole::Endpoint {
+    if !member.role.is_endpoint() {
         return Err("it is a switch; hint: programs take seats of GPU nodes".to_owned());
     }
     let config = plan.member_config(id, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
-    let policy = WaitPolicy::for_members(plan.members.len());
+    let policy = WaitPolicy::for_members(plan.count_without_processes());
     let edges: Vec<_> = config.ports.iter().map(|port| port.edge).collect();
     let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &edges)?;
     let (own, wake_thread) = listening.unzip();
