@@ -252,6 +252,9 @@ pub(crate) struct UpArguments {
     /// Leave the seats of all GPU nodes free for programs (`rackloom exec`)
     #[arg(long, value_name = "WHOSE")]
     pub(crate) seats: Option<Seats>,
+    /// Process seats of each GPU node, for processes of its program that are endpoints of their own [default: `processes` of the file, or 4]
+    #[arg(long = "processes", value_name = "N", requires = "seats", value_parser = clap::value_parser!(u16).range(0..=16))]
+    pub(crate) process_seats: Option<u16>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]

@@ -47,6 +47,7 @@ impl From<&UpArguments> for UpOptions {
             vacant: arguments.vacant.clone(),
             spare: arguments.spare.clone(),
             for_programs: arguments.seats.is_some(),
+            process_seats: arguments.process_seats,
             overrides: (&arguments.overrides).into(),
             processes: (&arguments.processes).into(),
             logs: (&arguments.logging).into(),
