@@ -219,6 +219,17 @@ mod tests {
 
     const RING: &str = "name: ring\nshape: {ring: {nodes: 4}}\n";
 
+    #[test]
+    fn a_rack_at_its_limits_refuses_more_process_seats() {
+        let text = "name: star\nshape: {star: {nodes: 300}}\nprocesses: 13\n";
+        let mut plan = Plan::parse(text, "test").expect("a plan");
+        plan.add_processes(13);
+        let refused =
+            check_process_seats(&plan, ProcessSeats::OfFile).expect_err("there are 4096 members at most");
+        assert!(refused.to_string().contains("--processes 12"), "{refused}");
+        assert!(check_process_seats(&plan, ProcessSeats::Number(12)).is_ok());
+    }
+
     /// Returns a status in which these ends of links, given as member and link, carry no data.
     fn status(plan: &Plan, down: &[(usize, u16)]) -> RackStatus {
         let member = |(index, member): (usize, &rackloom_plan::MemberPlan)| {
