@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
-    OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    Access, Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member,
+    MemberRole, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
 };
 
 use super::batch::Batch;
@@ -113,6 +113,27 @@ impl Node {
     #[must_use]
     pub fn reaches(&self, node: NodeId) -> bool {
         self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
+    }
+
+    /// Returns the process seats of each GPU node, by the number of the GPU node: those of [`Node::join_process`], taken or vacant. Each list is in
+    /// the order of the numbers, and empty in a rack without process seats.
+    #[must_use]
+    pub fn process_seats(&self) -> Vec<Vec<NodeId>> {
+        self.with_core(|core| {
+            let Ok(member) = core.member() else { return Vec::new() };
+            let graph = &member.member().config().graph;
+            let numbers = (0..graph.members.len()).map(|index| NodeId(index as u16));
+            let ports = |node: NodeId| graph.ports(node).into_iter().map(|port| port.neighbour);
+            let is_process = |node: &NodeId| graph.members[node.index()] == MemberRole::Process;
+            let gpu_nodes = numbers.filter(|node| graph.members[node.index()] == MemberRole::Endpoint);
+            gpu_nodes
+                .map(|node| {
+                    let mut seats: Vec<_> = ports(node).filter(is_process).collect();
+                    seats.sort_unstable();
+                    seats
+                })
+                .collect()
+        })
     }
 
     /// Returns the node's counters.

@@ -95,6 +95,7 @@ pub unsafe extern "C" fn ibv_get_device_index(device: *mut Device) -> c_int {
 pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
     call!(object, {
         at(device)?;
+        process::open()?;
         let events = Arc::new(Events::new()?);
         let mut ops = ContextOps::default();
         ops.poll_cq = Some(completion::poll_cq);

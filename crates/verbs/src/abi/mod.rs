@@ -20,4 +20,4 @@ pub mod shared;
 pub mod sysfs;
 pub mod text;
 
-pub use process::{NODES_VARIABLE, RANK_VARIABLE, SEAT_VARIABLE};
+pub use process::{NODES_VARIABLE, RACK_VARIABLE, RANK_VARIABLE, SEAT_VARIABLE};

@@ -1,14 +1,21 @@
-//! Engine of this process, its clock, and the thread that repeats sends after their deadlines.
+//! Engine of this process, its clock, and its threads.
 //!
-//! The thread starts with the first send that waits. It runs the engine only at deadlines, so a program that never waits has no thread of ours.
+//! On a seat of a rack that is up, the first context makes the process an endpoint of its own behind the seat's agent. One thread then serves requests of
+//! peers while the program does not poll. Another thread repeats sends after their deadlines. It starts with the first send that waits.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Engine, Loopback};
+use rackloom::fabric::Node;
+use rustix::io::Errno;
 
+use crate::engine::{Engine, Loopback, Transport, Waiter};
+use crate::fabric::{Directory, FabricTransport, PROCESSES_MAX};
+
+/// Environment variable: rack of the process. Without it queue pairs reach only those of their own process.
+pub const RACK_VARIABLE: &str = "RACKLOOM_RACK";
 /// Environment variable: seat of the process. Without it there is no device.
 pub const SEAT_VARIABLE: &str = "RACKLOOM_SEAT";
 /// Environment variable: rank of the process.
@@ -16,14 +23,34 @@ pub const RANK_VARIABLE: &str = "RACKLOOM_RANK";
 /// Environment variable: numbers of the nodes of all ranks in the plan, separated by commas.
 pub const NODES_VARIABLE: &str = "RACKLOOM_NODES";
 
+/// Time without a poll of the program after which the thread serves peers.
+const POLLED_NS: u64 = 1_000_000;
+/// Longest sleep of the thread that serves peers.
+const SERVE_INTERVAL: Duration = Duration::from_millis(50);
+
 struct Process {
     engine: Mutex<Engine>,
     changed: Condvar,
     start: Instant,
     has_thread: AtomicBool,
+    /// Queue pairs of other processes may be reached.
+    is_on_fabric: bool,
+    /// Time of the last poll of the program.
+    polled_ns: AtomicU64,
 }
 
 impl Process {
+    fn new(transport: Box<dyn Transport>, is_on_fabric: bool) -> Self {
+        Self {
+            engine: Mutex::new(Engine::new(transport, RandomState::new().build_hasher().finish())),
+            changed: Condvar::new(),
+            start: Instant::now(),
+            has_thread: AtomicBool::new(false),
+            is_on_fabric,
+            polled_ns: AtomicU64::new(0),
+        }
+    }
+
     fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,7 +74,22 @@ impl Process {
             };
         }
     }
+
+    /// Serves peers while the program does not poll, for ever.
+    fn serve(&self, waiter: &Waiter) {
+        loop {
+            let idle_ns = self.now_ns().saturating_sub(self.polled_ns.load(Ordering::Relaxed));
+            if idle_ns < POLLED_NS {
+                std::thread::sleep(Duration::from_nanos(POLLED_NS));
+                continue;
+            }
+            waiter(SERVE_INTERVAL);
+            self.engine().poll(self.now_ns());
+        }
+    }
 }
+
+static PROCESS: OnceLock<Process> = OnceLock::new();
 
 /// Returns the number of this process's node, or `None` if it has no seat.
 pub(super) fn node() -> Option<u32> {
@@ -65,17 +107,40 @@ fn node_of(rank: &str, nodes: &str) -> u32 {
     listed.unwrap_or(rank)
 }
 
+/// Makes the process an endpoint of its rack, unless it is one.
+///
+/// # Errors
+/// `ENODEV` if there is no such rack or seat, or no place behind it. A line on standard error has the reason.
+pub(super) fn open() -> Result<(), Errno> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if PROCESS.get().is_some() {
+        return Ok(());
+    }
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let (Some(rack), Some(seat)) = (variable(RACK_VARIABLE), variable(SEAT_VARIABLE)) else {
+        process();
+        return Ok(());
+    };
+    let transport = attach(&rack, &seat).map_err(|reason| {
+        eprintln!("rackloom: no device on seat {seat} of rack {rack}: {reason}");
+        Errno::NODEV
+    })?;
+    let process = PROCESS.get_or_init(|| Process::new(Box::new(transport), true));
+    let Some(waiter) = process.engine().waiter() else { return Ok(()) };
+    start("rackloom-serve", move || process.serve(&waiter)).map_err(|_| Errno::AGAIN)
+}
+
+/// Takes a process seat behind the seat.
+fn attach(rack: &str, seat: &str) -> Result<FabricTransport, rackloom::fabric::Error> {
+    let node = Node::join_process(rack, seat)?;
+    let mut processes = node.process_seats();
+    processes.iter_mut().for_each(|seat| seat.truncate(PROCESSES_MAX));
+    FabricTransport::new(node, Directory::new(processes))
+}
+
 fn process() -> &'static Process {
-    static PROCESS: OnceLock<Process> = OnceLock::new();
-    PROCESS.get_or_init(|| Process {
-        engine: Mutex::new(Engine::new(
-            Box::new(Loopback::new(node().unwrap_or(0))),
-            RandomState::new().build_hasher().finish(),
-        )),
-        changed: Condvar::new(),
-        start: Instant::now(),
-        has_thread: AtomicBool::new(false),
-    })
+    PROCESS.get_or_init(|| Process::new(Box::new(Loopback::new(node().unwrap_or(0))), false))
 }
 
 /// Calls the engine with the time in nanoseconds.
@@ -84,7 +149,9 @@ pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
     let mut engine = process.engine();
     let result = call(&mut engine, process.now_ns());
     if engine.next_deadline_ns().is_some() {
-        if !process.has_thread.swap(true, Ordering::Relaxed) && start(process).is_err() {
+        if !process.has_thread.swap(true, Ordering::Relaxed)
+            && start("rackloom-verbs", || process.run()).is_err()
+        {
             // The next call tries again.
             process.has_thread.store(false, Ordering::Relaxed);
         }
@@ -93,15 +160,29 @@ pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
     result
 }
 
-/// Starts the thread. It takes no signals: they are for the threads of the program.
-fn start(process: &'static Process) -> std::io::Result<()> {
+/// Advances requests from and to other processes, for a program that polls and finds nothing. Returns false if that brings nothing.
+pub(super) fn advance() -> bool {
+    let Some(process) = PROCESS.get().filter(|process| process.is_on_fabric) else { return false };
+    let now_ns = process.now_ns();
+    process.polled_ns.store(now_ns, Ordering::Relaxed);
+    // Another thread is at it.
+    let Ok(mut engine) = process.engine.try_lock() else { return false };
+    engine.poll(now_ns);
+    if engine.next_deadline_ns().is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+        engine.expire(now_ns);
+    }
+    true
+}
+
+/// Starts a thread. It takes no signals: they are for the threads of the program.
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     // SAFETY: needed to block signals in the new thread, which inherits the mask. Both sets are variables of this function, and the mask
     // of this thread is set back.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let thread = std::thread::Builder::new().name("rackloom-verbs".into()).spawn(|| process.run());
+        let thread = std::thread::Builder::new().name(name.into()).spawn(body);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         thread.map(|_| ())
     }
