@@ -7,7 +7,7 @@
 //! Reading order: `layout` · `engine/rules.rs` (state rules) · `engine/transport.rs` · `engine/send.rs` and `engine/respond.rs` (data path) · `fabric` ·
 //! `abi/guard.rs` · one file per kind of object.
 //!
-//! Limits: queue pairs of one process reach each other, and no other node yet. `docs/decisions/verbs.md` has the list.
+//! `docs/decisions/verbs.md` has the list of calls and limits.
 //!
 //! # Safety
 //! Every exported function is unsafe. A pointer is null, or it comes from this library and its object is not destroyed, or it points to memory of

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackloom::fabric::{
     Completion, Ended, Error, Node, NodeId, OperationError, Queue, RegionId, RemoteAddress, Slice,
@@ -37,6 +37,12 @@ const PAGE_BYTES: usize = 4096;
 /// Number of polls between two looks for connections that have closed, and for receives that must be posted again.
 const POLLS_PER_LOOK: u32 = 64;
 
+/// Time after which a datagram to a process that is not reached is lost. A process that has just begun is reached within milliseconds, and a
+/// program may know its address before.
+const EARLY: Duration = Duration::from_secs(1);
+/// Most datagrams that wait so.
+const EARLY_MAX: usize = 1024;
+
 /// Kinds of operations of the fabric, in the highest byte of the context.
 const SENT: u64 = 1 << 56;
 pub(super) const RECEIVED: u64 = 2 << 56;
@@ -68,6 +74,8 @@ pub struct FabricTransport {
     pub(super) requests: Incoming,
     pub(super) ended: Vec<(Ticket, Outcome)>,
     pub(super) polls: u32,
+    /// Datagrams to processes that are not reached yet, with the time at which they are lost.
+    pub(super) early: VecDeque<(Instant, NodeId, Message)>,
     /// Slots of incoming messages without a receive.
     pub(super) idle: Vec<usize>,
 }
@@ -149,6 +157,7 @@ impl FabricTransport {
             requests: Incoming::default(),
             ended: Vec::new(),
             polls: 0,
+            early: VecDeque::new(),
             idle,
         })
     }
@@ -222,6 +231,18 @@ impl FabricTransport {
             return;
         }
         self.start(Start::Send { peer, slot, length: bytes.len() }, SENT | slot as u64);
+    }
+
+    /// Sends datagrams whose process is reached now.
+    fn send_early(&mut self) {
+        for _ in 0..self.early.len() {
+            let Some((until, peer, message)) = self.early.pop_front() else { return };
+            if self.node.reaches(peer) {
+                self.notify(peer, message);
+            } else if Instant::now() < until {
+                self.early.push_back((until, peer, message));
+            }
+        }
     }
 
     /// Begins operations and messages that had to wait.
@@ -586,16 +607,20 @@ impl Transport for FabricTransport {
         if peer == self.node.id() {
             return Carried::Done(target.execute(&request));
         }
-        if !self.node.reaches(peer) {
-            return Carried::Done(unanswered(&request.operation));
-        }
+        let is_reached = self.node.reaches(peer);
         match request.operation {
             Operation::Datagram { payload, immediate, is_solicited, header } => {
                 let (from, to) = (request.from.queue_pair, queue_pair);
                 let data = payload.to_bytes();
-                self.notify(peer, Message::Datagram { from, to, immediate, is_solicited, header, data });
+                let message = Message::Datagram { from, to, immediate, is_solicited, header, data };
+                if is_reached && self.early.is_empty() {
+                    self.notify(peer, message);
+                } else if self.early.len() < EARLY_MAX {
+                    self.early.push_back((Instant::now() + EARLY, peer, message));
+                }
                 Carried::Done(Outcome::Done)
             }
+            operation if !is_reached => Carried::Done(unanswered(&operation)),
             operation => {
                 self.begin(peer, Request { operation, ..request });
                 Carried::Pending
@@ -617,6 +642,7 @@ impl Transport for FabricTransport {
             self.post_receives();
             self.close_ended(target);
         }
+        self.send_early();
         self.begin_waiting();
         while let Some((context, error)) = self.failed.pop_front() {
             self.handle(context, Err(error), target);

@@ -1,0 +1,136 @@
+//! Unmodified RDMA programs on seats of a rack: they load the rack's own `libibverbs.so.1`, and their bytes go over its links.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::session::Session;
+use support::wires::wires;
+use support::{over_links, rack_file, scratch, within};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+const ROUNDS: u64 = 200;
+const BYTES: u64 = 4096;
+
+/// Returns true if the utilities of the distribution are installed. Otherwise the test is skipped.
+fn has_utilities(test: &str) -> bool {
+    let is_there = Command::new("ibv_rc_pingpong").arg("--help").output().is_ok();
+    if !is_there {
+        let line = format!("SKIPPED (1): {test}: ibv_rc_pingpong is not installed (package ibverbs-utils)\n");
+        std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+    }
+    is_there
+}
+
+/// Folder with the library under the name that programs load.
+fn library() -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_rackloom")).with_file_name("ibverbs");
+    assert!(built.exists(), "`cargo build --workspace` makes {}", built.display());
+    let folder = scratch("library");
+    std::fs::create_dir(&folder).expect("the folder can be written");
+    std::os::unix::fs::symlink(built, folder.join("libibverbs.so.1")).expect("the folder can be written");
+    folder
+}
+
+/// Rack that is up for programs, and the library.
+struct Rack {
+    session: Session,
+    library: PathBuf,
+}
+
+impl Rack {
+    fn up(shape: &str, wire: &str, more: &str) -> Self {
+        let session = Session::begin();
+        let text = format!("name: verbs\nshape: {{{shape}}}\ntimers: {{heartbeat_interval: 500ms}}\n{more}");
+        let file = rack_file(&text);
+        session.passes(&["up", file.to_str().expect("a plain path"), "--seats", "programs", "--wire", wire]);
+        Self { session, library: library() }
+    }
+
+    /// Starts a program on a seat.
+    fn start(&self, seat: &str, program: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+        command.args(["exec", "--seat", seat, "--"]).args(program);
+        command.env("XDG_RUNTIME_DIR", &self.session.path).env("LD_LIBRARY_PATH", &self.library);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the command starts")
+    }
+
+    /// Runs a pair of programs on n0 and n1. The second one gets the address of the first. Returns what both print.
+    fn pair(&self, program: &[&str]) -> [String; 2] {
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+        let port = port.port().to_string();
+        let arguments = [program, &["-d", "rackloom0", "-g", "1", "-p", &port]].concat();
+        let mut server = self.start("n0", &arguments);
+        // The server writes its address before it listens.
+        let mut output = BufReader::new(server.stdout.take().expect("a pipe"));
+        let mut first = String::new();
+        output.read_line(&mut first).expect("a pipe");
+        if first.is_empty() {
+            panic!("{program:?} ends at once: {}", ended(server).1);
+        }
+        let client = within(TIMEOUT, "the client connects", || {
+            let client = self.start("n1", &[&arguments[..], &["127.0.0.1"]].concat());
+            let (is_done, text) = ended(client);
+            let is_early = text.contains("Couldn't connect") || text.contains("Connection refused");
+            (is_done || !is_early).then_some((is_done, text))
+        });
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("a pipe");
+        let (is_done, text) = ended(server);
+        assert!(client.0 && is_done, "{program:?}\nserver: {first}{rest}{text}\nclient: {}", client.1);
+        [first + &rest, client.1]
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.library);
+    }
+}
+
+/// Waits for the end of a program. Returns true if it succeeded, and what it printed.
+fn ended(child: Child) -> (bool, String) {
+    let output = child.wait_with_output().expect("the program ends");
+    let text =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    (output.status.success(), text)
+}
+
+#[test]
+fn ping_pong_programs_run_between_two_seats_on_every_wire() {
+    let test = "ping_pong_programs_run_between_two_seats_on_every_wire";
+    if !has_utilities(test) {
+        return;
+    }
+    for wire in wires(test) {
+        let rack = Rack::up("star: {nodes: 3, planes: 1}", wire, "");
+        let (rounds, bytes) = (ROUNDS.to_string(), BYTES.to_string());
+        // `-c` compares the received bytes, and `-e` sleeps until there is a completion.
+        let cases: [&[&str]; 4] = [
+            &["ibv_rc_pingpong", "-c", "-n", &rounds, "-s", &bytes],
+            &["ibv_rc_pingpong", "-c", "-e", "-n", &rounds, "-s", "65536"],
+            &["ibv_ud_pingpong", "-n", &rounds, "-s", "1024"],
+            &["ibv_srq_pingpong", "-n", &rounds, "-s", &bytes, "-q", "4"],
+        ];
+        for program in cases {
+            let printed = rack.pair(program);
+            for text in &printed {
+                assert!(text.contains("iters in"), "{wire}, {program:?}: {text}");
+            }
+        }
+        let path = rack.session.path.join("report.json");
+        rack.session.passes(&["down", "--json", path.to_str().expect("a plain path")]);
+        let text = std::fs::read_to_string(path).expect("the report");
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let carried = over_links(&report, |link| link["bytes_on_wire"].as_u64().expect("a number"));
+        // Each byte of the second case passes two links in each direction.
+        assert!(carried > 4 * ROUNDS * 65_536, "{wire}: {carried} bytes went over the links");
+    }
+}
