@@ -65,6 +65,15 @@ pub(super) fn total(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.length).sum()
 }
 
+/// Remote memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Address in the addresses of the region.
+    pub address: u64,
+    /// Key of the region.
+    pub key: u32,
+}
+
 /// Memory that a program has registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

@@ -27,10 +27,10 @@ pub use device::{Engine, NewQueuePair, NewShared};
 pub use events::{AsyncEvent, Element, Events};
 pub(crate) use loopback::addresses_of;
 pub use loopback::{Loopback, identifier};
-pub use memory::{Piece, Region};
+pub use memory::{Piece, Region, Remote};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
-    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Permit, Remote, Request,
-    Target, Ticket, Transport, Waiter,
+    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Permit, Request, Target,
+    Ticket, Transport, Waiter,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

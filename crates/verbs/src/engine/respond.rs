@@ -3,11 +3,11 @@
 //! Checks come before the first byte is written, so a refused request changes no memory. A responder that refuses a request of a connection
 //! enters the error state itself and reports an event, as devices do.
 
-use super::memory::{Piece, Region, copy, total, update};
+use super::memory::{Piece, Region, Remote, copy, total, update};
 use super::objects::Objects;
 use super::rules::{Service, State};
 use super::transport::{
-    Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Permit, Remote, Request, Target,
+    Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Permit, Request, Target,
 };
 use super::work::Status;
 use crate::layout::Gid;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::memory::{Piece, Region, copy, total};
+use super::memory::{Piece, Region, Remote, copy, total};
 use super::work::Receive;
 use crate::layout::Gid;
 
@@ -25,15 +25,6 @@ pub struct Address {
     pub node: Option<u32>,
     /// Number of the queue pair at the node.
     pub queue_pair: u32,
-}
-
-/// Remote memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remote {
-    /// Address in the addresses of the region.
-    pub address: u64,
-    /// Key of the region.
-    pub key: u32,
 }
 
 /// Data of a request: checked local memory, or bytes that were copied when the request was posted.

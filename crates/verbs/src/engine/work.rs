@@ -1,6 +1,6 @@
 //! Work requests, as the engine keeps them, and statuses of completions.
 
-use super::transport::Remote;
+use super::memory::Remote;
 use crate::layout::attributes::AhAttr;
 use crate::layout::constants::*;
 use crate::layout::work::Sge;
