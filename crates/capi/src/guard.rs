@@ -83,7 +83,11 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_callback_ends_at_the_call_around_it() {
-        assert_eq!(call(|| Ok(in_callback(|| panic!("in a callback")))), ErrorCode::Internal);
+        let panics = || {
+            in_callback(|| panic!("in a callback"));
+            Ok(())
+        };
+        assert_eq!(call(panics), ErrorCode::Internal);
         assert_eq!(call(|| Ok(())), ErrorCode::Ok, "the thread is not in a callback any more");
     }
 
