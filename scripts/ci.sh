@@ -6,6 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# A build that runs once gains nothing from incremental compilation, which takes 6 GB.
+export CARGO_INCREMENTAL=0
+
 # The command that the README tells a newcomer to type. The check below keeps the two the same.
 test_command='cargo test --workspace'
 
@@ -14,6 +17,15 @@ step() { printf '\n==> %s (after %d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS %
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# A build and its tests take about 11 GB. A linker without space ends with a bus error, which says nothing.
+need_space() {
+    local free_kb
+    free_kb=$(df --output=avail -k . | tail -n 1)
+    [ "$free_kb" -ge $((11 * 1000 * 1000)) ] && return
+    echo "only $((free_kb / 1000 / 1000)) GB are free here, and a run takes 11 GB; hint: free some, or remove target/" >&2
+    [ -d target/debug ] || exit 1
 }
 
 need_linker() {
@@ -116,6 +128,7 @@ run_tests() {
     return "$status"
 }
 
+need_space
 need_linker
 need_toolchain
 want_numpy
