@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn any_nodes_of_a_star_or_a_mesh_reach_each_other() {
-        for shape in ["star: {nodes: 5}", "full_mesh: {nodes: 5}"] {
+        for shape in ["star: {nodes: 5}", "full-mesh: {nodes: 5}"] {
             let rack = connections(shape);
             assert_eq!(rack.choose(&[1, 3, 4], 2, |_| false), Some(vec![0, 1]), "{shape}");
             assert_eq!(rack.find_apart(&[0, 2, 4], |_| false), None, "{shape}");
