@@ -6,10 +6,8 @@
 use super::memory::{Piece, Region, Remote, copy, total, update};
 use super::objects::Objects;
 use super::rules::{Service, State};
-use super::transport::{
-    Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Permit, Request, Target,
-};
-use super::work::Status;
+use super::transport::{Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Request, Target};
+use super::work::{Receive, Status};
 use crate::layout::Gid;
 use crate::layout::constants::*;
 use crate::layout::work::Wc;
@@ -23,13 +21,6 @@ const NOT_READY_WAITS: [u64; 32] = [
     3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 ];
 
-/// Message of a peer for a receive.
-struct Message<'a> {
-    parts: &'a [Piece],
-    immediate: Option<u32>,
-    is_solicited: bool,
-}
-
 impl Target for Objects {
     fn execute(&mut self, request: &Request) -> Outcome {
         let number = request.to.queue_pair;
@@ -42,14 +33,12 @@ impl Target for Objects {
         }
         match &request.operation {
             Operation::Send { payload, immediate, is_solicited } => {
-                let parts = payload.pieces();
-                self.receive(
-                    number,
-                    &Message { parts: &parts, immediate: *immediate, is_solicited: *is_solicited },
-                )
+                let notice = Notice { immediate: *immediate, is_solicited: *is_solicited };
+                self.receive(number, &payload.pieces(), notice)
             }
             Operation::Write { payload, remote, immediate, is_solicited } => {
-                self.write(number, payload, *remote, immediate.map(|data| (data, *is_solicited)))
+                let notice = Notice { immediate: *immediate, is_solicited: *is_solicited };
+                self.write(number, payload, *remote, notice)
             }
             Operation::Read { into, remote } => self.read(number, into, *remote),
             Operation::FetchAdd { into, remote, add } => {
@@ -69,34 +58,18 @@ impl Target for Objects {
         remote: Remote,
         length: u64,
         right: u32,
-    ) -> Result<Permit, Outcome> {
+    ) -> Result<Region, Outcome> {
         self.admit(from, to)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         self.remote(to, remote, length, right)?;
-        let flags = self.queue_pairs.get(&to).map_or(0, |pair| pair.attributes.qp_access_flags);
-        let region = self.regions.get(remote.key).unwrap_or(Region {
-            // No bytes are accessed, and any key will do.
-            domain: 0,
-            base: 0,
-            virtual_base: remote.address,
-            length: 0,
-            access: right,
-        });
-        Ok(Permit { region, access: region.access & flags })
+        // No bytes are accessed if the region is not there, and any key will do.
+        let none = Region { domain: 0, base: 0, virtual_base: remote.address, length: 0, access: right };
+        Ok(self.regions.get(remote.key).unwrap_or(none))
     }
 
     fn begin_message(&mut self, from: Address, to: u32, length: u64) -> Result<Arriving, Outcome> {
         self.admit(from, to)?;
-        let Some((receive, domain)) = self.take_receive(to) else { return Err(self.not_ready(to)) };
-        let Some(pieces) = self.pieces(&receive.parts, domain, ACCESS_LOCAL_WRITE) else {
-            self.fail_receive(to, &receive, Status::LocalProtection);
-            return Err(Outcome::OperationFailed);
-        };
-        let Some(pieces) = usize::try_from(length).ok().and_then(|length| first(pieces, length)) else {
-            self.fail_receive(to, &receive, Status::LocalLength);
-            return Err(Outcome::InvalidRequest);
-        };
-        Ok(Arriving { queue_pair: to, receive, pieces })
+        self.open_receive(to, usize::try_from(length).unwrap_or(usize::MAX))
     }
 
     fn end_message(&mut self, arriving: Arriving, notice: Notice, is_complete: bool) -> Outcome {
@@ -106,24 +79,14 @@ impl Target for Objects {
             self.fail_receive(queue_pair, &receive, Status::Flushed);
             return Outcome::NoAnswer;
         }
-        let completion = received(WC_RECV, total(&pieces), notice.immediate);
-        if let Some(pair) = self.queue_pairs.get_mut(&queue_pair) {
-            pair.report_receive(&receive, completion, notice.is_solicited);
-        }
-        Outcome::Done
+        self.close_receive(queue_pair, &receive, (WC_RECV, total(&pieces)), notice)
     }
 
     fn complete_write(&mut self, from: Address, to: u32, length: u64, notice: Notice) -> Outcome {
         if let Err(outcome) = self.admit(from, to) {
             return outcome;
         }
-        let Some((receive, _)) = self.take_receive(to) else { return self.not_ready(to) };
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let completion = received(WC_RECV_RDMA_WITH_IMM, length, notice.immediate);
-        if let Some(pair) = self.queue_pairs.get_mut(&to) {
-            pair.report_receive(&receive, completion, notice.is_solicited);
-        }
-        Outcome::Done
+        self.notice_write(to, usize::try_from(length).unwrap_or(usize::MAX), notice)
     }
 
     fn is_open(&self, from: Address, to: u32) -> bool {
@@ -177,7 +140,7 @@ impl Objects {
     }
 
     /// Fails a receive: its completion has the status, and the responder enters the error state.
-    fn fail_receive(&mut self, number: u32, receive: &super::work::Receive, status: Status) {
+    fn fail_receive(&mut self, number: u32, receive: &Receive, status: Status) {
         if let Some(pair) = self.queue_pairs.get_mut(&number) {
             let completion = Wc { status: status as u32, opcode: WC_RECV, ..Wc::default() };
             pair.report_receive(receive, completion, false);
@@ -186,24 +149,49 @@ impl Objects {
         }
     }
 
-    /// Puts a message of the connected peer into a receive.
-    fn receive(&mut self, number: u32, message: &Message<'_>) -> Outcome {
-        let Some((receive, domain)) = self.take_receive(number) else { return self.not_ready(number) };
-        let Some(target) = self.pieces(&receive.parts, domain, ACCESS_LOCAL_WRITE) else {
+    /// Takes a receive for a message, and checks that its memory has the length.
+    fn open_receive(&mut self, number: u32, length: usize) -> Result<Arriving, Outcome> {
+        let Some((receive, domain)) = self.take_receive(number) else { return Err(self.not_ready(number)) };
+        let Some(pieces) = self.pieces(&receive.parts, domain, ACCESS_LOCAL_WRITE) else {
             self.fail_receive(number, &receive, Status::LocalProtection);
-            return Outcome::OperationFailed;
+            return Err(Outcome::OperationFailed);
         };
-        let length = total(message.parts);
-        if length > total(&target) {
+        let Some(pieces) = first(pieces, length) else {
             self.fail_receive(number, &receive, Status::LocalLength);
-            return Outcome::InvalidRequest;
-        }
-        copy(message.parts, &target);
-        let completion = received(WC_RECV, length, message.immediate);
+            return Err(Outcome::InvalidRequest);
+        };
+        Ok(Arriving { queue_pair: number, receive, pieces })
+    }
+
+    /// Completes a receive with the operation and the number of bytes.
+    fn close_receive(
+        &mut self,
+        number: u32,
+        receive: &Receive,
+        (opcode, length): (u32, usize),
+        notice: Notice,
+    ) -> Outcome {
+        let completion = received(opcode, length, notice.immediate);
         if let Some(pair) = self.queue_pairs.get_mut(&number) {
-            pair.report_receive(&receive, completion, message.is_solicited);
+            pair.report_receive(receive, completion, notice.is_solicited);
         }
         Outcome::Done
+    }
+
+    /// Completes a receive for the immediate data of a write.
+    fn notice_write(&mut self, number: u32, length: usize, notice: Notice) -> Outcome {
+        let Some((receive, _)) = self.take_receive(number) else { return self.not_ready(number) };
+        self.close_receive(number, &receive, (WC_RECV_RDMA_WITH_IMM, length), notice)
+    }
+
+    /// Puts a message of the connected peer into a receive.
+    fn receive(&mut self, number: u32, parts: &[Piece], notice: Notice) -> Outcome {
+        let arriving = match self.open_receive(number, total(parts)) {
+            Ok(arriving) => arriving,
+            Err(outcome) => return outcome,
+        };
+        let length = copy(parts, &arriving.pieces);
+        self.close_receive(number, &arriving.receive, (WC_RECV, length), notice)
     }
 
     /// Checks that a queue pair accepts an operation and that remote memory allows it. Nothing is checked for no bytes.
@@ -229,30 +217,17 @@ impl Objects {
         }
     }
 
-    fn write(
-        &mut self,
-        number: u32,
-        payload: &Payload,
-        remote: Remote,
-        immediate: Option<(u32, bool)>,
-    ) -> Outcome {
+    fn write(&mut self, number: u32, payload: &Payload, remote: Remote, notice: Notice) -> Outcome {
         let length = payload.length();
         let target = match self.remote(number, remote, length, ACCESS_REMOTE_WRITE) {
             Ok(target) => target,
             Err(outcome) => return outcome,
         };
-        if immediate.is_some() && !self.has_receive(number) {
+        if notice.immediate.is_some() && !self.has_receive(number) {
             return self.not_ready(number);
         }
         copy(&payload.pieces(), &target);
-        if let Some((data, is_solicited)) = immediate {
-            let Some((receive, _)) = self.take_receive(number) else { return self.not_ready(number) };
-            let completion = received(WC_RECV_RDMA_WITH_IMM, length, Some(data));
-            if let Some(pair) = self.queue_pairs.get_mut(&number) {
-                pair.report_receive(&receive, completion, is_solicited);
-            }
-        }
-        Outcome::Done
+        if notice.immediate.is_some() { self.notice_write(number, length, notice) } else { Outcome::Done }
     }
 
     fn read(&mut self, number: u32, into: &[Piece], remote: Remote) -> Outcome {

@@ -198,15 +198,6 @@ pub enum Carried {
     Pending,
 }
 
-/// Region that a queue pair may access, and the accesses that region and queue pair allow, as a mask of `enum ibv_access_flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permit {
-    /// Region.
-    pub region: Region,
-    /// Allowed accesses.
-    pub access: u32,
-}
-
 /// Receive whose data are on their way.
 #[derive(Debug)]
 pub struct Arriving {
@@ -242,7 +233,7 @@ pub trait Target {
         remote: Remote,
         length: u64,
         right: u32,
-    ) -> Result<Permit, Outcome>;
+    ) -> Result<Region, Outcome>;
 
     /// Takes a receive for a message of the peer of a queue pair. [`Self::end_message`] follows.
     ///

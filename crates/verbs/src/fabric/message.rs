@@ -2,7 +2,7 @@
 //!
 //! Numbers are in little-endian order. A message that is too short, too long or of an unknown kind is dropped: peers are other programs.
 
-use crate::engine::{Datagram, Outcome};
+use crate::engine::{Datagram, Outcome, Remote};
 use crate::layout::Gid;
 
 /// Largest message.
@@ -27,10 +27,17 @@ pub(super) struct Grant {
     /// Address of the first byte in requests.
     pub(super) virtual_base: u64,
     pub(super) length: u64,
-    /// Accesses of the region and the queue pair, as a mask of `enum ibv_access_flags`.
-    pub(super) access: u32,
     /// Key of the region in the fabric.
     pub(super) key: u64,
+}
+
+impl Grant {
+    /// Returns the offset of an access in the region, or `None` if the access is not within it. An access of no bytes is anywhere.
+    pub(super) fn offset(&self, remote: Remote, length: usize) -> Option<u64> {
+        let offset = remote.address.wrapping_sub(self.virtual_base);
+        let is_within = offset.checked_add(length as u64).is_some_and(|end| end <= self.length);
+        (length == 0 || is_within).then_some(offset)
+    }
 }
 
 /// Data of a message for a receive.
@@ -243,7 +250,7 @@ impl Message {
             }
             Self::Granted { number, grant } => {
                 to.u8(GRANTED).u8(0).u64(*number).u64(grant.virtual_base).u64(grant.length);
-                to.u32(grant.access).u64(grant.key);
+                to.u64(grant.key);
             }
             Self::Closed { queue_pair } => drop(to.u8(CLOSED).u8(0).u32(*queue_pair)),
         }
@@ -285,12 +292,7 @@ impl Message {
             REPLY => Self::Reply { number: from.u64()?, outcome: from.outcome()? },
             GRANTED => Self::Granted {
                 number: from.u64()?,
-                grant: Grant {
-                    virtual_base: from.u64()?,
-                    length: from.u64()?,
-                    access: from.u32()?,
-                    key: from.u64()?,
-                },
+                grant: Grant { virtual_base: from.u64()?, length: from.u64()?, key: from.u64()? },
             },
             CLOSED => Self::Closed { queue_pair: from.u32()? },
             _ => return None,
@@ -337,10 +339,7 @@ mod tests {
                 header,
                 data: vec![1; DATA_BYTES],
             },
-            Message::Granted {
-                number: 4,
-                grant: Grant { virtual_base: 0x1000, length: 64, access: 7, key: 99 },
-            },
+            Message::Granted { number: 4, grant: Grant { virtual_base: 0x1000, length: 64, key: 99 } },
             Message::Closed { queue_pair: 17 },
         ];
         all.extend(outcomes.map(|outcome| Message::Reply { number: 3, outcome }));

@@ -67,13 +67,12 @@ impl FabricTransport {
                 let Some(from) = self.sender(peer, route.from) else { return };
                 let remote = Remote { address, key };
                 match target.permit(from, route.to, remote, length, right) {
-                    Ok(permit) => {
+                    Ok(region) => {
                         self.watch(peer);
                         self.requests.granted.insert((peer, route.from, route.to));
                         let grant = Grant {
-                            virtual_base: permit.region.virtual_base,
-                            length: permit.region.length as u64,
-                            access: permit.access,
+                            virtual_base: region.virtual_base,
+                            length: region.length as u64,
                             key: self.regions.fabric_key(key).unwrap_or(0),
                         };
                         self.notify(peer, Message::Granted { number: route.number, grant });

@@ -171,11 +171,8 @@ impl FabricTransport {
 
     /// Begins an operation of the fabric, now or with a later poll.
     pub(super) fn start(&mut self, start: Start, context: u64) {
-        if !self.starts.is_empty() {
-            self.starts.push_back((start, context));
-        } else if let Some(start) = self.try_start(start, context) {
-            self.starts.push_back((start, context));
-        }
+        let waiting = if self.starts.is_empty() { self.try_start(start, context) } else { Some(start) };
+        self.starts.extend(waiting.map(|start| (start, context)));
     }
 
     /// Begins an operation of the fabric. Returns it if the queue towards the peer is full.
@@ -214,13 +211,12 @@ impl FabricTransport {
 
     /// Sends a message, now or with a later poll.
     pub(super) fn notify(&mut self, peer: NodeId, message: Message) {
-        match self.outgoing.take() {
-            Some(slot) if self.messages.is_empty() => self.send_from(slot, peer, &message),
-            Some(slot) => {
-                self.outgoing.give_back(slot);
-                self.messages.push_back((peer, message));
-            }
-            None => self.messages.push_back((peer, message)),
+        if self.messages.is_empty()
+            && let Some(slot) = self.outgoing.take()
+        {
+            self.send_from(slot, peer, &message);
+        } else {
+            self.messages.push_back((peer, message));
         }
     }
 
@@ -275,13 +271,13 @@ impl FabricTransport {
         self.watch(peer);
         let number = self.number();
         let (from, to) = (from.queue_pair, to.queue_pair);
-        let route = Route { number, from, to };
-        let mut job = Job { ticket, peer, from, to, stage: Stage::Announced, slot: None, failure: None };
+        let job = Job { ticket, peer, from, to, stage: Stage::Announced, slot: None, failure: None };
         if let Operation::Send { payload, immediate, is_solicited } = operation {
             let Some(content) = self.content(&payload) else {
                 self.ended.push((ticket, Outcome::OperationFailed));
                 return;
             };
+            let route = job.route(number);
             self.jobs.insert(number, job);
             self.notify(peer, Message::Send { route, immediate, is_solicited, content });
             return;
@@ -291,18 +287,22 @@ impl FabricTransport {
             return;
         };
         let name = GrantName { process: peer, to, from, key: remote.key, right };
-        match self.grants.get(&name).copied().filter(|_| length > 0) {
-            Some(grant) => {
-                self.jobs.insert(number, job);
-                self.access(number, operation, grant);
-            }
-            None => {
-                job.stage = Stage::Applying(operation);
-                self.jobs.insert(number, job);
-                let (key, address) = (remote.key, remote.address);
-                self.notify(peer, Message::Apply { route, key, address, length: length as u64, right });
-            }
+        let grant = self.grants.get(&name).copied().filter(|_| length > 0);
+        self.jobs.insert(number, job);
+        match grant {
+            Some(grant) => self.access(number, operation, grant),
+            None => self.apply(number, operation),
         }
+    }
+
+    /// Applies for a grant, with the access of a job.
+    fn apply(&mut self, number: u64, operation: Operation) {
+        let Some((remote, length, right)) = access_of(&operation) else { return };
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let (peer, route) = (job.peer, job.route(number));
+        job.stage = Stage::Applying(operation);
+        let (key, address) = (remote.key, remote.address);
+        self.notify(peer, Message::Apply { route, key, address, length: length as u64, right });
     }
 
     /// Returns data as the content of a message. `None` if memory is no longer registered.
@@ -323,20 +323,12 @@ impl FabricTransport {
     fn access(&mut self, number: u64, operation: Operation, grant: Grant) {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some((remote, length, right)) = access_of(&operation) else { return };
-        let offset = remote.address.wrapping_sub(grant.virtual_base);
-        let is_within = offset.checked_add(length as u64).is_some_and(|end| end <= grant.length);
-        if length > 0 && (!is_within || grant.access & right != right) {
+        let Some(offset) = grant.offset(remote, length) else {
             // The peer decides: it may enter the error state.
-            let (peer, route) = (job.peer, Route { number, from: job.from, to: job.to });
-            let name = GrantName { process: peer, to: job.to, from: job.from, key: remote.key, right };
+            let name = GrantName { process: job.peer, to: job.to, from: job.from, key: remote.key, right };
             self.grants.remove(&name);
-            if let Some(job) = self.jobs.get_mut(&number) {
-                job.stage = Stage::Applying(operation);
-            }
-            let (key, address) = (remote.key, remote.address);
-            self.notify(peer, Message::Apply { route, key, address, length: length as u64, right });
-            return;
-        }
+            return self.apply(number, operation);
+        };
         let target = RemoteAddress {
             node: job.peer,
             region: RegionId(remote.key),
@@ -450,7 +442,7 @@ impl FabricTransport {
             Then::Finish | Then::Value { .. } => self.finish(number, Outcome::Done),
             Then::Notify { length, immediate, is_solicited } => {
                 job.stage = Stage::Announced;
-                let (peer, route) = (job.peer, Route { number, from: job.from, to: job.to });
+                let (peer, route) = (job.peer, job.route(number));
                 self.notify(peer, Message::Written { route, length, immediate, is_solicited });
             }
         }
@@ -495,13 +487,10 @@ impl FabricTransport {
         let Stage::Applying(operation) = std::mem::replace(&mut job.stage, Stage::Announced) else { return };
         let Some((remote, length, right)) = access_of(&operation) else { return };
         let (from, to) = (job.from, job.to);
-        let offset = remote.address.wrapping_sub(grant.virtual_base);
-        let is_within = offset.checked_add(length as u64).is_some_and(|end| end <= grant.length);
-        if length > 0 && !is_within {
+        if grant.offset(remote, length).is_none() {
             // A peer that grants something else than the application names.
             return self.finish(number, Outcome::InvalidRequest);
         }
-        let grant = Grant { access: grant.access | right, ..grant };
         if length > 0 {
             self.grants.insert(GrantName { process: peer, to, from, key: remote.key, right }, grant);
         }
@@ -551,6 +540,10 @@ impl FabricTransport {
 }
 
 impl Job {
+    const fn route(&self, number: u64) -> Route {
+        Route { number, from: self.from, to: self.to }
+    }
+
     const fn is_moving(&self) -> bool {
         matches!(self.stage, Stage::Moving { .. })
     }
