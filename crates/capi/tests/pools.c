@@ -5,26 +5,12 @@
 
 #include <rackloom.h>
 
+#include "checks.h"
+
 enum { PAGE = 4096 };
 
 static const char *SERVER =
     "name: server\nshape: {full-mesh: {nodes: 3}}\nservers: {box: [n0, n1, n2]}\ntimers: {heartbeat_interval: 2s}\n";
-
-static int failures = 0, checks = 0;
-
-static void expect(int is_right, const char *what, int line) {
-    checks++;
-    if (!is_right) {
-        char text[512] = "";
-        rackloom_last_error(text, sizeof text, NULL);
-        fprintf(stderr, "line %d: %s; last error: %s\n", line, what, text);
-        failures++;
-    }
-}
-
-#define TRUE(condition) expect((condition), #condition, __LINE__)
-#define CODE(code, call) expect((call) == RACKLOOM_ERROR_##code, #call " is not " #code, __LINE__)
-#define OK(call) CODE(OK, call)
 
 static rackloom_fabric fabric;
 static rackloom_node nodes[3];
