@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::session::Session;
-use support::wires::wires;
+use support::wires::{not_tried, wires};
 use support::{over_links, rack_file, scratch, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,8 +20,7 @@ const BYTES: u64 = 4096;
 fn has_utilities(test: &str) -> bool {
     let is_there = Command::new("ibv_rc_pingpong").arg("--help").output().is_ok();
     if !is_there {
-        let line = format!("SKIPPED (1): {test}: ibv_rc_pingpong is not installed (package ibverbs-utils)\n");
-        std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+        not_tried(&format!("{test}: ibv_rc_pingpong is not installed (package ibverbs-utils)"));
     }
     is_there
 }
