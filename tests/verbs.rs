@@ -98,6 +98,18 @@ fn ended(child: Child) -> (bool, String) {
     (output.status.success(), text)
 }
 
+/// A program ends as soon as it has the last message, while the sender waits for a reply that the link may lose.
+#[test]
+fn a_program_ends_after_its_peer_has_the_last_reply() {
+    if !has_utilities("a_program_ends_after_its_peer_has_the_last_reply") {
+        return;
+    }
+    let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "link: {loss: 3%, delay: 2ms}\n");
+    for _ in 0..2 {
+        rack.pair(&["ibv_rc_pingpong", "-c", "-n", "5", "-s", "1024"]);
+    }
+}
+
 #[test]
 fn ping_pong_programs_run_between_two_seats_on_every_wire() {
     let test = "ping_pong_programs_run_between_two_seats_on_every_wire";

@@ -125,6 +125,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
 pub unsafe extern "C" fn ibv_close_device(context: *mut Context) -> c_int {
     call!(code, {
         let object: *const ContextObject = context_object(context)?;
+        process::flush();
         drop(Box::from_raw(object.cast_mut()));
         Ok(())
     })

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rackloom::fabric::Node;
 use rustix::io::Errno;
 
+use super::guard::nothing;
 use crate::engine::{Engine, Loopback, Transport, Waiter};
 use crate::fabric::{Directory, FabricTransport, PROCESSES_MAX};
 
@@ -27,8 +28,14 @@ pub const NODES_VARIABLE: &str = "RACKLOOM_NODES";
 const POLLED_NS: u64 = 1_000_000;
 /// Longest sleep of the thread that serves peers.
 const SERVE_INTERVAL: Duration = Duration::from_millis(50);
+/// Longest time in which a process that ends sends its last replies. A peer may be stopped.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest sleep meanwhile. The other thread may take what this one waits for.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
 
 struct Process {
+    /// Number of the system.
+    id: u32,
     engine: Mutex<Engine>,
     changed: Condvar,
     start: Instant,
@@ -42,6 +49,7 @@ struct Process {
 impl Process {
     fn new(transport: Box<dyn Transport>, is_on_fabric: bool) -> Self {
         Self {
+            id: std::process::id(),
             engine: Mutex::new(Engine::new(transport, RandomState::new().build_hasher().finish())),
             changed: Condvar::new(),
             start: Instant::now(),
@@ -128,6 +136,8 @@ pub(super) fn open() -> Result<(), Errno> {
     })?;
     let process = PROCESS.get_or_init(|| Process::new(Box::new(transport), true));
     let Some(waiter) = process.engine().waiter() else { return Ok(()) };
+    // SAFETY: needed for programs that end without closing the device. The library is never unloaded, because it has threads.
+    unsafe { libc::atexit(flush_at_exit) };
     start("rackloom-serve", move || process.serve(&waiter)).map_err(|_| Errno::AGAIN)
 }
 
@@ -137,6 +147,39 @@ fn attach(rack: &str, seat: &str) -> Result<FabricTransport, rackloom::fabric::E
     let mut processes = node.process_seats();
     processes.iter_mut().for_each(|seat| seat.truncate(PROCESSES_MAX));
     FabricTransport::new(node, Directory::new(processes))
+}
+
+/// Waits until peers have the replies of this process, before it closes the device or ends: a program sees that a message has arrived before
+/// its sender does.
+pub(super) fn flush() {
+    let Some(process) = PROCESS.get().filter(|process| process.is_on_fabric) else { return };
+    if process.id != std::process::id() {
+        // A child has no endpoint, and none of the threads that may have held the lock.
+        return;
+    }
+    let deadline = Instant::now() + FLUSH_TIMEOUT;
+    let mut waiter = None;
+    while Instant::now() < deadline {
+        // A signal handler may end a program that holds the lock.
+        if let Ok(mut engine) = process.engine.try_lock() {
+            engine.poll(process.now_ns());
+            if engine.is_flushed() {
+                return;
+            }
+            waiter = waiter.or_else(|| engine.waiter());
+        }
+        match &waiter {
+            Some(waiter) => waiter(FLUSH_INTERVAL),
+            None => std::thread::sleep(FLUSH_INTERVAL),
+        }
+    }
+}
+
+extern "C" fn flush_at_exit() {
+    nothing(|| {
+        flush();
+        Ok(())
+    });
 }
 
 fn process() -> &'static Process {

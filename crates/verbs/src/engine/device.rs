@@ -484,6 +484,12 @@ impl Engine {
         self.transport.waiter()
     }
 
+    /// Returns true if peers have everything that this process has sent. A process that ends before leaves peers without replies.
+    #[must_use]
+    pub fn is_flushed(&self) -> bool {
+        self.transport.is_flushed()
+    }
+
     /// Returns the time at which [`Self::expire`] has work, or `None`.
     #[must_use]
     pub fn next_deadline_ns(&self) -> Option<u64> {

@@ -297,4 +297,9 @@ pub trait Transport: Send {
     fn waiter(&self) -> Option<Waiter> {
         None
     }
+
+    /// Returns true if peers have everything that this process has sent. Replies to requests of peers count.
+    fn is_flushed(&self) -> bool {
+        true
+    }
 }

@@ -37,8 +37,8 @@ const PAGE_BYTES: usize = 4096;
 /// Number of polls between two looks for connections that have closed, and for receives that must be posted again.
 const POLLS_PER_LOOK: u32 = 64;
 
-/// Time after which a datagram to a process that is not reached is lost. A process that has just begun is reached within milliseconds, and a
-/// program may know its address before.
+/// Time in which requests wait for a process that was never reached. A process that has just begun is reached within milliseconds, and a
+/// program may know its address before. A datagram is lost afterwards.
 const EARLY: Duration = Duration::from_secs(1);
 /// Most datagrams that wait so.
 const EARLY_MAX: usize = 1024;
@@ -63,6 +63,8 @@ pub struct FabricTransport {
     pub(super) incoming: Slots,
     /// Messages that found no slot.
     pub(super) messages: VecDeque<(NodeId, Message)>,
+    /// Number of messages that have a slot.
+    pub(super) sending: usize,
     /// Operations of the fabric that found a full queue.
     pub(super) starts: VecDeque<(Start, u64)>,
     /// Operations of the fabric that failed when they were begun.
@@ -76,6 +78,10 @@ pub struct FabricTransport {
     pub(super) polls: u32,
     /// Datagrams to processes that are not reached yet, with the time at which they are lost.
     pub(super) early: VecDeque<(Instant, NodeId, Message)>,
+    /// Requests to processes that were never reached, with the time at which they have no answer.
+    pub(super) early_requests: VecDeque<(Instant, NodeId, Request)>,
+    /// Times until which requests to a process wait for it. The time of a process that was reached has passed.
+    pub(super) contacts: BTreeMap<NodeId, Instant>,
     /// Slots of incoming messages without a receive.
     pub(super) idle: Vec<usize>,
 }
@@ -148,6 +154,7 @@ impl FabricTransport {
             outgoing,
             incoming,
             messages: VecDeque::new(),
+            sending: 0,
             starts: VecDeque::new(),
             failed: VecDeque::new(),
             jobs: BTreeMap::new(),
@@ -158,6 +165,8 @@ impl FabricTransport {
             ended: Vec::new(),
             polls: 0,
             early: VecDeque::new(),
+            early_requests: VecDeque::new(),
+            contacts: BTreeMap::new(),
             idle,
         })
     }
@@ -226,6 +235,7 @@ impl FabricTransport {
             self.outgoing.give_back(slot);
             return;
         }
+        self.sending += 1;
         self.start(Start::Send { peer, slot, length: bytes.len() }, SENT | slot as u64);
     }
 
@@ -237,6 +247,21 @@ impl FabricTransport {
                 self.notify(peer, message);
             } else if Instant::now() < until {
                 self.early.push_back((until, peer, message));
+            }
+        }
+    }
+
+    /// Begins requests whose process is reached now.
+    fn begin_early(&mut self) {
+        for _ in 0..self.early_requests.len() {
+            let Some((until, peer, request)) = self.early_requests.pop_front() else { return };
+            if self.node.reaches(peer) {
+                self.contacts.insert(peer, Instant::now());
+                self.begin(peer, request);
+            } else if Instant::now() < until {
+                self.early_requests.push_back((until, peer, request));
+            } else {
+                self.ended.push((request.ticket, unanswered(&request.operation)));
             }
         }
     }
@@ -518,7 +543,10 @@ impl FabricTransport {
     fn handle(&mut self, context: u64, result: Result<Ended, Error>, target: &mut dyn Target) {
         let number = context & NUMBER;
         match context & !NUMBER {
-            SENT => self.outgoing.give_back(number as usize),
+            SENT => {
+                self.sending -= 1;
+                self.outgoing.give_back(number as usize);
+            }
             RECEIVED => self.received(number as usize, result, target),
             JOB => self.moved(number, result),
             INCOMING => self.fetched(number, result.is_ok(), target),
@@ -613,8 +641,17 @@ impl Transport for FabricTransport {
                 }
                 Carried::Done(Outcome::Done)
             }
-            operation if !is_reached => Carried::Done(unanswered(&operation)),
+            operation if !is_reached => {
+                let now = Instant::now();
+                let until = *self.contacts.entry(peer).or_insert(now + EARLY);
+                if until <= now {
+                    return Carried::Done(unanswered(&operation));
+                }
+                self.early_requests.push_back((until, peer, Request { operation, ..request }));
+                Carried::Pending
+            }
             operation => {
+                self.contacts.entry(peer).or_insert_with(Instant::now);
                 self.begin(peer, Request { operation, ..request });
                 Carried::Pending
             }
@@ -636,6 +673,7 @@ impl Transport for FabricTransport {
             self.close_ended(target);
         }
         self.send_early();
+        self.begin_early();
         self.begin_waiting();
         while let Some((context, error)) = self.failed.pop_front() {
             self.handle(context, Err(error), target);
@@ -651,6 +689,10 @@ impl Transport for FabricTransport {
         Some(Box::new(move |timeout: Duration| {
             node.wait_until_filled(&queue, timeout);
         }))
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.sending == 0 && self.messages.is_empty() && self.early.is_empty()
     }
 }
 
