@@ -14,6 +14,7 @@ mod biased_lock;
 #[cfg(test)]
 mod biased_lock_tests;
 pub mod clock;
+mod copying;
 pub mod fabric;
 mod fetch;
 pub mod hosts;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use rackloom_protocol::{Atomic, MemoryFault, SignalKind, Width};
 
+use crate::copying;
 use crate::fetch::fetch;
 use crate::mapping::Mapping;
 
@@ -86,7 +87,7 @@ impl<'a> Window<'a> {
         // SAFETY: sound because `range` has checked that the whole target is mapped. `bytes` is ordinary memory or a frame, and neither overlaps a
         // region. Another process that accesses the same bytes now may see a mixture of old and new bytes, as on real hardware. Needed because shared
         // pages are not a slice.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        unsafe { copying::copy(bytes.as_ptr(), target, bytes.len()) };
         Ok(())
     }
 
@@ -111,7 +112,7 @@ impl<'a> Window<'a> {
         }
         // SAFETY: sound because `range` has checked that the whole source is mapped. `out` is the caller's own memory and does not overlap a region.
         // Needed because shared pages are not a slice.
-        unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
+        unsafe { copying::copy(source, out.as_mut_ptr(), out.len()) };
         fence(Ordering::Acquire);
         Ok(())
     }
@@ -127,9 +128,12 @@ impl<'a> Window<'a> {
         let target = self.range(offset, length)?;
         let source = source.range(source_offset, length)?;
         fence(Ordering::AcqRel);
+        let are_apart = source.addr().abs_diff(target.addr()) >= length;
         // SAFETY: sound because both ranges were checked to be mapped for the whole length. They may overlap if both windows are the same, which
-        // `copy` allows. Needed because shared pages are not a slice.
-        unsafe { ptr::copy(source, target, length) };
+        // `ptr::copy` allows. Needed because shared pages are not a slice.
+        unsafe {
+            if are_apart { copying::copy(source, target, length) } else { ptr::copy(source, target, length) }
+        };
         fence(Ordering::AcqRel);
         Ok(())
     }
