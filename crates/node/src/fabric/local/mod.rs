@@ -51,8 +51,10 @@ use crate::wires::Doorbell;
 const ANSWER_INTERVAL_NS: u64 = 100_000;
 /// Longest time for an answer.
 const ANSWER_TIMEOUT_NS: u64 = 10_000_000_000;
-/// Time after a refusal until the region is requested again: its number may have been given to other memory.
-const RETRY_NS: u64 = 1_000_000_000;
+/// Time after the first refusal until the region is requested again: its owner may be about to allocate it. It doubles with each refusal.
+const RETRY_MIN_NS: u64 = 1_000_000;
+/// Longest such time. The number of a region may be given to other memory later.
+const RETRY_MAX_NS: u64 = 1_000_000_000;
 /// Interval between looks for regions on a device that their owners have ended, in nanoseconds. Each reads one word per region.
 const ENDED_INTERVAL_NS: u64 = 20_000_000;
 /// Interval between reads of awaited words on a device, in nanoseconds. Each waits for the device.
@@ -109,6 +111,15 @@ struct MappingRequest {
     owner: NodeId,
     region: RegionId,
     state: RequestState,
+    /// Time until the request is repeated if it is refused.
+    retry_ns: u64,
+}
+
+impl MappingRequest {
+    fn refuse(&mut self, reason: String, now: Instant) {
+        self.state = RequestState::Refused { reason, until: now + self.retry_ns };
+        self.retry_ns = (2 * self.retry_ns).min(RETRY_MAX_NS);
+    }
 }
 
 #[derive(Debug)]
@@ -383,26 +394,31 @@ impl LocalPaths {
             let is_in_program = self.direct.is_in_program(owner, region);
             return if is_in_program { MappingState::InProgram } else { MappingState::Mapped };
         }
-        let is_over =
-            |state: &RequestState| matches!(state, RequestState::Refused { until, .. } if now >= *until);
-        self.requests.retain(|request| !is_over(&request.state));
+        let is_over = |state: &RequestState, since_ns: u64| matches!(state, RequestState::Refused { until, .. } if now >= *until + since_ns);
+        // A refusal is remembered for longer than it holds, because the next one holds twice as long.
+        self.requests.retain(|request| !is_over(&request.state, RETRY_MAX_NS));
         let known = self.requests.iter().position(|one| (one.owner, one.region) == (owner, region));
         let index = match known {
             Some(index) => index,
             None if self.requests.len() >= REQUESTS_MAX => return MappingState::Refused("too many requests"),
             None => {
-                let state = match self.importer.import(owner, region, key) {
-                    Ok(import) => {
-                        self.answers_due = now;
-                        RequestState::Pending { import: Box::new(import), until: now + ANSWER_TIMEOUT_NS }
-                    }
-                    Err(error) => RequestState::Refused { reason: error.to_string(), until: now + RETRY_NS },
-                };
-                self.requests.push(MappingRequest { owner, region, state });
+                let state = RequestState::Refused { reason: String::new(), until: now };
+                self.requests.push(MappingRequest { owner, region, state, retry_ns: RETRY_MIN_NS });
                 self.requests.len() - 1
             }
         };
-        match &self.requests[index].state {
+        let request = &mut self.requests[index];
+        if is_over(&request.state, 0) {
+            match self.importer.import(owner, region, key) {
+                Ok(import) => {
+                    self.answers_due = now;
+                    let until = now + ANSWER_TIMEOUT_NS;
+                    request.state = RequestState::Pending { import: Box::new(import), until };
+                }
+                Err(error) => request.refuse(error.to_string(), now),
+            }
+        }
+        match &request.state {
             RequestState::Pending { .. } => MappingState::Pending,
             RequestState::Refused { reason, .. } => MappingState::Refused(reason),
         }
@@ -437,7 +453,7 @@ impl LocalPaths {
                     error.to_string()
                 }
             };
-            request.state = RequestState::Refused { reason, until: now + RETRY_NS };
+            request.refuse(reason, now);
             true
         });
         self.answers_due = if are_pending { now + ANSWER_INTERVAL_NS } else { Instant::NEVER };
@@ -454,8 +470,8 @@ impl LocalPaths {
         if !std::mem::replace(&mut self.has_logged_denial, true) {
             tracing::warn!("{owner}, {region}: {reason}; puts and gets use frames");
         }
-        let state = RequestState::Refused { reason, until: now + RETRY_NS };
-        self.requests.push(MappingRequest { owner, region, state });
+        let state = RequestState::Refused { reason, until: now + RETRY_MAX_NS };
+        self.requests.push(MappingRequest { owner, region, state, retry_ns: RETRY_MAX_NS });
     }
 
     /// Drops regions whose owners have ended them.
@@ -530,5 +546,24 @@ fn target_of(command: &Command<'_>) -> Option<(RemoteAddress, u64)> {
             Some((target, into.length))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_request_is_repeated_soon_and_then_less_often() {
+        let state = RequestState::Refused { reason: String::new(), until: Instant::ZERO };
+        let mut request =
+            MappingRequest { owner: NodeId(1), region: RegionId(7), state, retry_ns: RETRY_MIN_NS };
+        let mut waits = (0..12).map(|_| {
+            request.refuse("no such region".to_owned(), Instant::ZERO);
+            let RequestState::Refused { until, .. } = request.state else { panic!("it was refused") };
+            until.since(Instant::ZERO) / 1_000_000
+        });
+        assert!(waits.by_ref().take(10).eq([1, 2, 4, 8, 16, 32, 64, 128, 256, 512]));
+        assert!(waits.eq([1000, 1000]));
     }
 }
