@@ -1,7 +1,8 @@
 //! The caller's arrays: rows that are copied through the staging, a few columns at a time.
 //!
 //! Members exchange rows. An array that does not fit into the staging is cut into columns. Each piece is a collective of its own on the same
-//! columns of every row; a short row has none of the later columns. Bytes are copied: peers never access an array of the caller.
+//! columns of every row; a short row has none of the later columns. Peers never access an array of the caller: they write to the staging. Input is
+//! read where it is if it is one range ([`Data::source`]).
 
 use std::ops::Range;
 
@@ -11,6 +12,17 @@ use crate::fabric::memory::region::{Region, Slice};
 
 /// Number of bytes that are copied between two regions at a time.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// Place of the input of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'d> {
+    /// It was copied to the staging.
+    Staging,
+    /// Array of the caller. What is put is copied to the staging before.
+    Array(&'d [u8]),
+    /// Region of this node, from this offset.
+    Region(&'d Region, u64),
+}
 
 /// Input of a member.
 #[derive(Debug)]
@@ -129,6 +141,26 @@ impl Data<'_> {
         Ok(self)
     }
 
+    /// Returns the place of these columns of the input, if they are one range that `staging`'s memory can be combined with.
+    pub(super) fn source(&self, staging: &Region, columns: &Range<usize>) -> Source<'_> {
+        let mut cells = self.input_rows.cells(columns).filter(|cells| !cells.is_empty());
+        let Some(first) = cells.next() else { return Source::Staging };
+        let end = cells.try_fold(first.end, |end, cells| (cells.start == end).then_some(cells.end));
+        let Some(end) = end else { return Source::Staging };
+        match (&self.input, &self.output) {
+            (Input::Bytes(bytes), _) if staging.is_on_host() => Source::Array(&bytes[first.start..end]),
+            (Input::InPlace, Output::Bytes(bytes)) if staging.is_on_host() => {
+                Source::Array(&bytes[first.start..end])
+            }
+            (Input::Slice(slice), _) | (Input::InPlace, Output::Slice(slice))
+                if staging.is_beside(&slice.region) =>
+            {
+                Source::Region(&slice.region, slice.range.offset + first.start as u64)
+            }
+            _ => Source::Staging,
+        }
+    }
+
     /// Copies these columns of the input to offset `base`.
     pub(super) fn copy_in(&self, region: &Region, base: u64, columns: &Range<usize>) -> Result<(), Error> {
         let mut at = base;
@@ -221,9 +253,9 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Copies bytes from region to region. Peers may change both meanwhile, so the bytes pass through a buffer of this thread.
+/// Copies bytes from region to region.
 fn copy(from: &Region, from_offset: u64, to: &Region, to_offset: u64, length: usize) -> Result<(), Error> {
-    if from.copy_on_device(from_offset, to, to_offset, length as u64)? {
+    if to.copy_from(to_offset, from, from_offset, length)? {
         return Ok(());
     }
     let mut chunk = [0_u8; CHUNK_BYTES];

@@ -20,7 +20,7 @@ use super::super::error::{Error, Invalid};
 use super::super::pending::Pending;
 use super::super::queue::Queue;
 use super::arithmetic::{MOVED, names};
-use super::data::Data;
+use super::data::{Data, Source};
 use super::join_check::JoinCheck;
 use super::layout::Set;
 use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
@@ -311,19 +311,20 @@ impl<'a> Call<'a> {
             }
             Stage::Agreeing(running) => {
                 let blocks = buffers(&mut self.blocks, &running.arithmetic);
-                let agreed = running.advance(core, &group.membership, blocks)?;
+                let agreed = running.advance(core, &group.membership, blocks, Source::Staging)?;
                 let offset = running.buffer(&group.membership, Buffer::Output);
                 agreed.and_then(|()| self.end_epoch(group, offset)).map(|()| Stage::Over)
             }
             Stage::Meeting(running) => {
                 let blocks = buffers(&mut self.blocks, &self.arithmetic);
-                let met = running.advance(core, &group.membership, blocks)?;
+                let met = running.advance(core, &group.membership, blocks, Source::Staging)?;
                 group.lane(self.lane).must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
                 let blocks = buffers(&mut self.blocks, &self.arithmetic);
-                let moved = running.advance(core, &group.membership, blocks)?;
+                let source = self.data.source(&group.membership.memory.arrays, columns);
+                let moved = running.advance(core, &group.membership, blocks, source)?;
                 let output = running.buffer(&group.membership, Buffer::Output);
                 let (columns, elements) = (columns.clone(), running.schedule.elements);
                 // A member with an empty part may leave before others have begun.
@@ -401,8 +402,11 @@ impl<'a> Call<'a> {
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let schedule = self.schedule(group, &columns)?;
         let running = self.run_with_data(group, &mut state, schedule, self.arithmetic.clone());
-        let membership = running.buffer(&group.membership, Buffer::Input);
-        self.data.copy_in(&group.membership.memory.arrays, membership, &columns)?;
+        let arrays = &group.membership.memory.arrays;
+        if matches!(self.data.source(arrays, &columns), Source::Staging) {
+            let staging = running.buffer(&group.membership, Buffer::Input);
+            self.data.copy_in(arrays, staging, &columns)?;
+        }
         Ok(Stage::Moving(running, columns))
     }
 

@@ -3,6 +3,7 @@
 //! A run never blocks. It advances after each poll of the node, in the thread that holds the lock, and registers wakers with the operations that it
 //! waits for. It does not handle failures, and does not depend on the call that it belongs to.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -14,10 +15,13 @@ use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
 use super::super::error::{Error, Invalid};
 use super::arithmetic::{arithmetic, number};
+use super::data::Source;
 use super::layout::{Layout, Set};
 use super::membership::Membership;
+use crate::copying::copy_slice;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::Sink;
+use crate::fabric::memory::region::Region;
 
 /// Largest number of puts in flight.
 const PUTS_MAX: usize = 64;
@@ -53,6 +57,8 @@ pub(super) struct Running {
     pub(super) arithmetic: Arithmetic,
     puts: Vec<Put>,
     wait: Option<(OperationId, TransferId)>,
+    /// Bytes of an input array that are in the staging.
+    staged: Range<usize>,
     /// The core has a command that no poll has handled.
     issued: bool,
 }
@@ -67,7 +73,17 @@ impl Running {
         let LaneRun { layout, set, number, kind } = lane;
         let number = u64::from(number) << RUN_SHIFT | u64::from(kind);
         let run = Run::new(membership.rank, number);
-        Self { run, schedule, layout, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
+        Self {
+            run,
+            schedule,
+            layout,
+            set,
+            arithmetic,
+            puts: Vec::new(),
+            wait: None,
+            staged: 0..0,
+            issued: false,
+        }
     }
 
     /// Advances the run. `None` while it waits.
@@ -76,13 +92,15 @@ impl Running {
         core: &mut Core,
         membership: &Membership,
         blocks: &mut Blocks,
+        source: Source<'_>,
     ) -> Option<Result<(), Error>> {
         loop {
-            if let Err(error) = self.collect(core, membership) {
+            if let Err(error) = self.collect(core, membership, source) {
                 return Some(Err(error));
             }
             let (schedule, mut run) = (Arc::clone(&self.schedule), self.run);
-            let went = run.advance(&mut OnCore { core, membership, running: self }, &schedule, blocks);
+            let went =
+                run.advance(&mut OnCore { core, membership, running: self, source }, &schedule, blocks);
             self.run = run;
             match went {
                 RunState::Through => return Some(Ok(())),
@@ -97,7 +115,7 @@ impl Running {
     }
 
     /// Takes puts that have ended, and submits those again that found a full queue.
-    fn collect(&mut self, core: &mut Core, membership: &Membership) -> Result<(), Error> {
+    fn collect(&mut self, core: &mut Core, membership: &Membership, source: Source<'_>) -> Result<(), Error> {
         if let Some((operation, id)) = self.wait
             && let Some(ended) = core.table.take(operation)
         {
@@ -115,7 +133,7 @@ impl Running {
                     continue;
                 }
                 Some(Err(error)) => return Err(error),
-                None if put.operation.is_none() => self.offer(core, membership, index)?,
+                None if put.operation.is_none() => self.offer(core, membership, index, source)?,
                 None => {}
             }
             index += 1;
@@ -123,10 +141,16 @@ impl Running {
         Ok(())
     }
 
-    fn offer(&mut self, core: &mut Core, membership: &Membership, index: usize) -> Result<(), Error> {
+    fn offer(
+        &mut self,
+        core: &mut Core,
+        membership: &Membership,
+        index: usize,
+        source: Source<'_>,
+    ) -> Result<(), Error> {
         let transfer = self.schedule.transfer(self.puts[index].id);
         membership.alive(core, transfer.to)?;
-        let command = self.command(membership, transfer);
+        let command = self.command(membership, transfer, source);
         match core.submit(command, Sink::Request(None)) {
             Ok(operation) => self.puts[index].operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
@@ -136,15 +160,20 @@ impl Running {
         Ok(())
     }
 
-    fn command(&self, membership: &Membership, transfer: &Transfer) -> Command<'static> {
+    fn command(&self, membership: &Membership, transfer: &Transfer, source: Source<'_>) -> Command<'static> {
         let word = membership.word(transfer.to, self.layout.signal(self.set, transfer.arrival));
         let signal = Signal::set(word, self.run.number());
-        let source = self.local(membership, transfer.from, transfer.source);
+        let mut local = self.local(membership, transfer.from, transfer.source);
+        if let (Source::Region(region, base), Buffer::Input) = (source, transfer.source.buffer) {
+            let bytes = transfer.source.bytes(self.arithmetic.element_bytes());
+            local.region = region.options().region;
+            local.offset = base + bytes.start as u64;
+        }
         let target = match transfer.source.length {
             0 => word,
             _ => membership.array(transfer.to, self.local(membership, transfer.to, transfer.target).offset),
         };
-        Command::Put { operation: OperationId(0), target, source, signal: Some(signal) }
+        Command::Put { operation: OperationId(0), target, source: local, signal: Some(signal) }
     }
 
     /// Returns the location of a span at a member.
@@ -236,6 +265,36 @@ struct OnCore<'r> {
     core: &'r mut Core,
     membership: &'r Membership,
     running: &'r mut Running,
+    source: Source<'r>,
+}
+
+impl OnCore<'_> {
+    /// Returns the region with a buffer, and the position of a byte in it. An array of the caller is in no region.
+    fn place(&self, buffer: Buffer, offset: usize) -> (&Region, u64) {
+        match (self.source, buffer) {
+            (Source::Region(region, base), Buffer::Input) => (region, base + offset as u64),
+            _ => {
+                let base = self.running.buffer(self.membership, buffer);
+                (&self.membership.memory.arrays, base + offset as u64)
+            }
+        }
+    }
+
+    /// Copies elements of the caller's array to the staging, unless they are there.
+    fn stage(&mut self, span: Span) -> Result<(), Error> {
+        let Source::Array(array) = self.source else { return Ok(()) };
+        let bytes = span.bytes(self.running.arithmetic.element_bytes());
+        let staged = self.running.staged.clone();
+        if span.buffer != Buffer::Input || staged.start <= bytes.start && bytes.end <= staged.end {
+            return Ok(());
+        }
+        let at = self.running.buffer(self.membership, Buffer::Input) + bytes.start as u64;
+        self.membership.memory.arrays.write(at, &array[bytes.clone()])?;
+        let meets = bytes.start <= staged.end && staged.start <= bytes.end;
+        self.running.staged =
+            if meets { bytes.start.min(staged.start)..bytes.end.max(staged.end) } else { bytes };
+        Ok(())
+    }
 }
 
 impl Surroundings for OnCore<'_> {
@@ -249,10 +308,11 @@ impl Surroundings for OnCore<'_> {
         self.running.puts.is_empty()
     }
 
-    fn send(&mut self, id: TransferId, _: &Transfer, _: u64) -> Result<(), Fault> {
+    fn send(&mut self, id: TransferId, transfer: &Transfer, _: u64) -> Result<(), Fault> {
+        self.stage(transfer.source)?;
         self.running.puts.push(Put { id, operation: None });
         let last = self.running.puts.len() - 1;
-        Ok(self.running.offer(self.core, self.membership, last)?)
+        Ok(self.running.offer(self.core, self.membership, last, self.source)?)
     }
 
     fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
@@ -279,8 +339,12 @@ impl Surroundings for OnCore<'_> {
     }
 
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let at = self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.memory.arrays.read(at, out)?)
+        if let (Source::Array(array), Buffer::Input) = (self.source, buffer) {
+            copy_slice(&array[offset..offset + out.len()], out);
+            return Ok(());
+        }
+        let (region, at) = self.place(buffer, offset);
+        Ok(region.read(at, out)?)
     }
 
     fn combine(
@@ -296,13 +360,13 @@ impl Surroundings for OnCore<'_> {
             // Only the host supports this arithmetic.
             Some(_) => return Ok(false),
         };
-        let at =
-            |(buffer, offset): (Buffer, usize)| self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.memory.arrays.combine(at(target), at(source), length as u64, how)?)
+        let (region, at) = self.place(target.0, target.1);
+        Ok(region.combine(at, self.place(source.0, source.1), length as u64, how)?)
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
-        let at = self.running.buffer(self.membership, buffer) + offset as u64;
-        Ok(self.membership.memory.arrays.write(at, bytes)?)
+        debug_assert!(buffer != Buffer::Input, "a schedule changes no input");
+        let (region, at) = self.place(buffer, offset);
+        Ok(region.write(at, bytes)?)
     }
 }

@@ -197,34 +197,50 @@ impl Region {
         Ok(value[0])
     }
 
-    /// Copies to another region on the same device. Returns `false` if no device holds both.
-    pub(in crate::fabric) fn copy_on_device(
-        &self,
-        from: u64,
-        to: &Self,
-        at: u64,
-        length: u64,
-    ) -> Result<bool, Error> {
-        let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
-            return Ok(false);
-        };
-        self.inner.bytes.check(from, length).map_err(refused)?;
-        to.inner.bytes.check(at, length).map_err(refused)?;
-        target.combine(at, (source, from), length, None).map_err(refused)
-    }
-
-    /// Combines values within the region on its device, if it has one that supports the arithmetic.
+    /// Combines values with those of a region, this one or another, on the device of both, if they have one that supports the arithmetic.
     pub(in crate::fabric) fn combine(
         &self,
         target: u64,
-        source: u64,
+        (from, source): (&Self, u64),
         length: u64,
         how: Option<(Arithmetic, Number)>,
     ) -> Result<bool, Error> {
-        let Some(device) = self.inner.bytes.device() else { return Ok(false) };
-        self.inner.bytes.check(source, length).map_err(refused)?;
+        let (Some(device), Some(other)) = (self.inner.bytes.device(), from.inner.bytes.device()) else {
+            return Ok(false);
+        };
+        from.inner.bytes.check(source, length).map_err(refused)?;
         self.inner.bytes.check(target, length).map_err(refused)?;
-        device.combine(target, (device, source), length, how).map_err(refused)
+        device.combine(target, (other, source), length, how).map_err(refused)
+    }
+
+    /// Copies bytes of another region to `offset`. Returns `false` if the two are in different memory.
+    pub(in crate::fabric) fn copy_from(
+        &self,
+        offset: u64,
+        from: &Self,
+        from_offset: u64,
+        length: usize,
+    ) -> Result<bool, Error> {
+        if self.is_on_host() && from.is_on_host() {
+            let source = from.inner.bytes.window();
+            let copied = self.inner.bytes.window().copy_from(offset, source, from_offset, length);
+            return copied.map(|()| true).map_err(refused);
+        }
+        self.combine(offset, (from, from_offset), length as u64, None)
+    }
+
+    /// Returns true if the bytes are in memory of the host.
+    pub(in crate::fabric) fn is_on_host(&self) -> bool {
+        self.inner.bytes.device().is_none()
+    }
+
+    /// Returns true if both regions are in memory of the host, or of one device.
+    pub(in crate::fabric) fn is_beside(&self, other: &Self) -> bool {
+        match (self.inner.bytes.device(), other.inner.bytes.device()) {
+            (None, None) => true,
+            (Some(device), Some(other)) => Arc::ptr_eq(&device.memory, &other.memory),
+            _ => false,
+        }
     }
 
     /// Waits until all earlier requests to the region's device are visible.
