@@ -1,5 +1,9 @@
-/* Pools: memory that is kept for later regions, its counters, the rights of single nodes, and regions that are passed on as bytes. */
+/* Pools: memory that is kept for later regions, its counters, the rights of single nodes, and regions that are passed on as bytes.
+ *
+ * With the argument `cuda`, the pool of a device has memory of the first GPU.
+ */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,24 +109,29 @@ static void default_and_current_pools(void) {
     OK(rackloom_pool_free(by_default));
 }
 
-static void a_pool_of_a_device(void) {
-    rackloom_pool_options options = {.size = sizeof options, .device = RACKLOOM_DEVICE_FAKE, .device_number = 3};
+static void a_pool_of_a_device(uint32_t device, uint64_t number) {
+    rackloom_pool_options options = {.size = sizeof options, .device = device, .device_number = number};
     rackloom_pool_options other = {.size = sizeof other, .device = RACKLOOM_DEVICE_FAKE, .device_number = 4};
     rackloom_pointer_attributes found = {.size = sizeof found};
     rackloom_pool pool, second;
     uint64_t address, word = 8, read = 0;
     OK(rackloom_pool_create(nodes[2], &options, &pool));
     CODE(INVALID, rackloom_pool_create(nodes[2], &other, &second));
-    TRUE(settings(pool).device == RACKLOOM_DEVICE_FAKE && settings(pool).device_number == 3);
+    TRUE(settings(pool).device == device && settings(pool).device_number == number);
     rackloom_region region = region_of(pool, 30, 100, "device");
     OK(rackloom_region_write(region, 8, &word, sizeof word));
     OK(rackloom_region_read(region, 8, &read, sizeof read));
     TRUE(read == 8);
     if (rackloom_region_device_address(region, &address) == RACKLOOM_ERROR_OK) {
         OK(rackloom_node_pointer_attributes(nodes[2], address + 5, &found));
-        TRUE(found.device == RACKLOOM_DEVICE_FAKE && found.device_number == 3 && found.is_pooled == 1);
+        TRUE(found.device == device && found.device_number == number && found.is_pooled == 1);
         TRUE(found.region == 30 && found.offset == 5);
     }
+    uint64_t reserved = counters(pool).reserved_bytes;
+    OK(rackloom_pool_set_release_threshold(pool, UINT64_MAX));
+    OK(rackloom_region_deregister(region));
+    region = region_of(pool, 31, 100, "device");
+    TRUE(reserved > 0 && counters(pool).reserved_bytes == reserved);
     OK(rackloom_region_deregister(region));
     OK(rackloom_pool_free(pool));
 }
@@ -220,7 +229,7 @@ static void regions_are_passed_on(void) {
     OK(rackloom_pool_free(pool));
 }
 
-int main(void) {
+int main(int count, char **words) {
     if (rackloom_fabric_local(SERVER, "server.yaml", &fabric) != RACKLOOM_ERROR_OK) {
         fprintf(stderr, "the rack cannot be made\n");
         return 1;
@@ -231,7 +240,8 @@ int main(void) {
     memory_is_kept();
     settings_are_kept();
     default_and_current_pools();
-    a_pool_of_a_device();
+    bool has_gpu = count > 1 && strcmp(words[1], "cuda") == 0;
+    a_pool_of_a_device(has_gpu ? RACKLOOM_DEVICE_CUDA : RACKLOOM_DEVICE_FAKE, has_gpu ? 0 : 3);
     addresses_have_attributes();
     rights_of_single_nodes();
     regions_are_passed_on();
