@@ -5,7 +5,7 @@
 #
 # Installs nothing and says what is missing (ucx-utils, libfabric-bin, openmpi-bin and libopenmpi-dev, python3). Each round
 # runs every program once; the table has medians, least and greatest. RACKLOOM names the binary, that of the profile dist if absent;
-# rackloom-bench is beside it.
+# rackloom-bench and examples/group_times are beside it.
 # None of the others is a fabric with retries and credits: they show what a bare path over the same memory costs here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,7 @@ cd "$(dirname "$0")/.."
 rounds=${1:-5}
 rackloom=${RACKLOOM:-${CARGO_TARGET_DIR:-target}/dist/rackloom}
 bench=$(dirname "$rackloom")/rackloom-bench
+group=$(dirname "$rackloom")/examples/group_times
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 takes=$scratch/takes
@@ -45,6 +46,18 @@ for row in json.load(open(sys.argv[1]))["rows"]:
     print(f"{names[row['name']]}\trackloom, {who[row['name']]}\t{row['ours']['median']}")
     print(f"{names[row['name']]}\traw loop of {row['name']}\t{row['raw']['median']}")
 PYTHON
+}
+
+# The library: two processes, opened memory.
+group() {
+    RACKLOOM=$rackloom "$group" >"$scratch/group.out" || { failed group_times 'see above'; return 0; }
+    local row time rest
+    while read -r row time rest; do
+        case $row in
+        array) take 'all-reduce, 1 MiB, 2 ranks' 'rackloom, group of the library' "$(awk -v us="$time" 'BEGIN { print us * 1000 }')" ;;
+        persistent) take 'all-reduce, 1 MiB, 2 ranks' 'rackloom, persistent collective' "$(awk -v us="$time" 'BEGIN { print us * 1000 }')" ;;
+        esac
+    done <"$scratch/group.out"
 }
 
 # ucx TEST BYTES COUNT: the last line of figures: messages, then latencies in us, bandwidths, messages per second.
@@ -132,8 +145,8 @@ PYTHON
 }
 
 command -v python3 >/dev/null || { echo 'error: python3 is not installed; it reads the reports' >&2; exit 1; }
-for program in "$rackloom" "$bench"; do
-    [ -x "$program" ] || { echo "error: $program is not there; hint: cargo build --profile dist -p rackloom-cli -p rackloom-bench" >&2; exit 1; }
+for program in "$rackloom" "$bench" "$group"; do
+    [ -x "$program" ] || { echo "error: $program is not there; hint: cargo build --profile dist -p rackloom-cli -p rackloom-bench && cargo build --profile dist -p rackloom --example group_times" >&2; exit 1; }
 done
 has_ucx=$(command -v ucx_perftest || missing UCX ucx-utils)
 has_libfabric=$(command -v fi_pingpong || missing libfabric libfabric-bin)
@@ -149,6 +162,7 @@ fi
 for round in $(seq "$rounds"); do
     printf 'round %s of %s\n' "$round" "$rounds" >&2
     ours
+    group
     [ -z "$has_ucx" ] || all_of_ucx
     [ -z "$has_libfabric" ] || libfabric shm rdm
     [ -z "$has_libfabric" ] || libfabric tcp msg

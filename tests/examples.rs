@@ -92,6 +92,7 @@ fn ranks_of_equal_steps(printed: &str) -> Vec<&str> {
 /// Returns the number of operations of a training that needed no frame.
 fn operations_through_memory(printed: &str) -> u64 {
     let line = printed.lines().find(|line| line.contains(" operations through memory of the server; "));
+    let line = line.map(|line| line.trim_start_matches("rank 0: "));
     let number = line.and_then(|line| line.split(' ').next()?.parse().ok());
     number.expect("a line with the number of operations")
 }
@@ -106,6 +107,23 @@ fn training_has_the_bits_of_one_process() {
         let all = format!("{nodes} of {nodes} ranks have the network of one process, to the bit\n");
         assert!(printed.ends_with(&all), "{printed}");
     }
+}
+
+/// Ranks that join first request the memory of others before it exists. Calls use it soon after it exists, and not only a second later.
+#[test]
+fn calls_of_a_group_go_through_memory_of_the_server_from_the_start() {
+    let session = Session::begin();
+    // Three rows, each with a checked call, 20 calls that are not measured, and 150 that are.
+    let calls = 3 * (1 + 20 + 150);
+    let arguments = ["--calls", "50", "--takes", "3", "--bytes", "262144"];
+    for (more, in_memory) in
+        [(&[][..], true), (&["--path", "frames"], false), (&["--device", "fake:7"], true)]
+    {
+        let printed = session.example_passes("group_times", &[&arguments, more].concat());
+        assert!(printed.ends_with("0 wrong elements on all ranks\n"), "{printed}");
+        assert_eq!(operations_through_memory(&printed) > calls, in_memory, "{printed}");
+    }
+    assert!(session.fails("group_times", &["--nodes", "1"]).contains("--nodes is 2 to 16"));
 }
 
 /// Steps that sum their buckets after the backward pass have the bits of the others. Frames carry the buckets if links have a delay.

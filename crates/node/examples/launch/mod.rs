@@ -246,6 +246,7 @@ impl Processes {
     ///
     /// # Errors
     /// Those of the operating system.
+    #[allow(dead_code, reason = "each example uses a part of this module")]
     pub(crate) fn kill(&mut self, index: usize) -> Result<()> {
         Ok(self.running[index].kill()?)
     }
