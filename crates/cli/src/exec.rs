@@ -38,6 +38,10 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     let seat = seat(&rack, arguments.seat.as_deref())?;
     let environment = programs::take_for_this_process(&rack, &seat, arguments.hold, &Program::current())?;
     drop(rack);
+    if let Some(reason) = programs::loads_no_library(program) {
+        let name = program.to_string_lossy();
+        reporting::print_to_stderr(&format!("note: {name} cannot use the device rackloom0: {reason}"));
+    }
     let error = Command::new(program).args(rest).envs(environment).exec();
     // A folder of PATH that cannot be searched is the error of the system, also if no folder has the program.
     let (code, hint) = if error.kind() == ErrorKind::NotFound || !exists(program) {
@@ -115,11 +119,14 @@ pub(crate) fn environment(arguments: &EnvArguments) -> Result<Exit, Failure> {
     let seat = seat(&rack, arguments.seat.as_deref())?;
     let variables = programs::environment(&rack.status()?, &seat)?;
     let text = if arguments.json {
-        let variables: BTreeMap<_, _> = variables.into_iter().collect();
+        let variables: BTreeMap<_, _> =
+            variables.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
         serde_json::to_string_pretty(&variables)
             .map_err(|error| Failure::could_not_start("cannot print", error))?
     } else {
-        let lines = variables.iter().map(|(name, value)| format!("export {name}={}", quoted(value)));
+        let lines = variables
+            .iter()
+            .map(|(name, value)| format!("export {name}={}", quoted(&value.to_string_lossy())));
         lines.collect::<Vec<_>>().join("\n")
     };
     reporting::print_text(&Output { json: None }, &text)?;

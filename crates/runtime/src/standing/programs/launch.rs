@@ -1,5 +1,6 @@
 //! Start of a program on a seat: an agent takes the seat for the calling process, which then becomes the program.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,6 +15,7 @@ use rackloom_control::submitted::{RACK_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, 
 use super::super::StandingRack;
 use super::agent::{AgentOptions, AgentOutcome};
 use super::choice::nodes;
+use super::libraries;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::child::start_session;
 use crate::machine::program::Program;
@@ -31,18 +33,23 @@ const UP_INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// The rack has no such GPU node.
-pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let nodes = nodes(status);
     let rank = nodes.iter().position(|node| *node == seat).ok_or_else(|| {
         Failure::bad_input(format!("rack {} has no GPU node named {seat:?}", status.name))
             .hint(format!("it has {}", nodes.join(", ")))
     })?;
-    Ok(vec![
-        (RACK_VARIABLE, status.name.clone()),
-        (SEAT_VARIABLE, seat.to_owned()),
-        (RANK_VARIABLE, rank.to_string()),
-        (RANKS_VARIABLE, nodes.len().to_string()),
-    ])
+    let libraries = libraries::search_path(&status.name).map_err(|error| {
+        Failure::could_not_start("cannot make the folder with libraries for programs", error)
+    })?;
+    let mut variables = vec![
+        (RACK_VARIABLE, status.name.clone().into()),
+        (SEAT_VARIABLE, seat.into()),
+        (RANK_VARIABLE, rank.to_string().into()),
+        (RANKS_VARIABLE, nodes.len().to_string().into()),
+    ];
+    variables.extend(libraries.map(|path| (libraries::PATH_VARIABLE, path)));
+    Ok(variables)
 }
 
 /// Takes the vacant seat for the calling process, and returns the environment for the program that the process becomes. The seat is free again
@@ -55,7 +62,7 @@ pub fn take_for_this_process(
     seat: &str,
     holds: bool,
     program: &Program,
-) -> Result<Vec<(&'static str, String)>, Failure> {
+) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let environment = environment(&rack.status()?, seat)?;
     let begun = Instant::now();
     // The node of an earlier program may still take its leave.
