@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use support::session::Session;
 use support::wires::wires;
-use support::{is_gone, rack_file, send, within};
+use support::{is_gone, rack_file, scratch, send, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -188,6 +188,20 @@ fn faults_of_a_node_reach_its_program() {
 }
 
 #[test]
+fn a_fault_of_many_links_spares_vacant_seats_and_one_of_none_is_refused() {
+    let session = Session::up("shared-memory");
+    let link_faults = |link: &str| session.rackloom(&["inject", "link", link, "--down", "--for", "10s"]);
+    let refused = link_faults("n1:s0");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("n1 cannot perform a fault"), "{}", refused.stderr);
+    let program = session.start(&["--seat", "n0"], "echo; exec sleep 1000");
+    assert_eq!(session.in_state("n0", "up")["links_up"], 1, "the link to the switch");
+    assert_eq!(link_faults("plane 0").code, Some(0), "n1, n2 and n3 are vacant");
+    within(TIMEOUT, "the link is down", || (session.member("n0")["links_up"] == 0).then_some(()));
+    drop(program);
+}
+
+#[test]
 fn the_end_of_the_rack_does_not_end_the_program() {
     let session = Session::up("shared-memory");
     let mut program = session.start(&["--seat", "n0"], "echo; read line; exec sleep 1000");
@@ -260,7 +274,23 @@ fn the_environment_is_printed_for_a_shell() {
     let json: Value =
         serde_json::from_str(&session.passes(&["env", "--seat", "n1", "--json"])).expect("JSON");
     assert_eq!(json["RACKLOOM_SEAT"], "n1");
+    // The loader of a program finds the rack's library first, and then what the caller has set.
+    let text =
+        session.command(&["env", "--seat", "n1", "--json"]).env("LD_LIBRARY_PATH", "/opt/lib").output();
+    let json: Value = serde_json::from_slice(&text.expect("the command starts").stdout).expect("JSON");
+    let folders = json["LD_LIBRARY_PATH"].as_str().expect("a path").split_once(':');
+    let (folder, others) = folders.expect("two folders");
+    assert_eq!(others, "/opt/lib");
+    assert!(Path::new(folder).join("libibverbs.so.1").exists(), "{folder}");
     session.refused(2, &["env", "--seat", "n9"]);
+}
+
+/// Returns a program without a loader, which ends with 7. `None` if the system has no static C library.
+fn static_program() -> Option<PathBuf> {
+    let [source, program] = [scratch("static.c"), scratch("static")];
+    std::fs::write(&source, "int main(void) { return 7; }\n").expect("the folder can be written");
+    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).output();
+    cc.is_ok_and(|output| output.status.success()).then_some(program)
 }
 
 #[test]
@@ -272,6 +302,11 @@ fn what_cannot_be_run_is_refused() {
     let ended = command.env("PATH", "/bin:/dev/null/folder").output().expect("the command starts");
     assert_eq!(ended.status.code(), Some(127));
     session.refused(126, &["exec", "--seat", "n0", "--", "/"]);
+    if let Some(file) = static_program() {
+        let ended = session.rackloom(&["exec", "--seat", "n0", "--", file.to_str().expect("a plain path")]);
+        assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+        assert!(ended.stderr.contains("cannot use the device rackloom0: it is static"), "{}", ended.stderr);
+    }
     assert!(session.refused(2, &["exec", "--seat", "n7", "--", "true"]).contains("n7"));
     assert!(session.refused(2, &["exec", "--seat", "s0", "--", "true"]).contains("no GPU node"));
     for seats in ["n1..n0", "n0,n0", "n0..n9"] {

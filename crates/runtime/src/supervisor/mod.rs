@@ -401,15 +401,17 @@ impl Supervisor {
         if script.corrupts() && !self.plan.end_to_end_check() {
             return Err("the frames of this rack carry no check, so a flipped bit would not be detected: it needs `checks: always`".to_owned());
         }
-        let senders = script
-            .events
-            .iter()
-            .flat_map(|event| event.fault.directions())
-            .map(|direction| direction.sender(&self.plan));
-        let struck = script.events.iter().flat_map(|event| event.fault.members()).copied();
-        for node in senders.chain(struck) {
-            let process = self.processes[node.index()].as_ref();
-            if process.is_none() || !self.rack.seats[node.index()].is_alive() {
+        let is_live =
+            |node: NodeId| self.processes[node.index()].is_some() && self.rack.seats[node.index()].is_alive();
+        for event in &script.events {
+            let senders: Vec<_> =
+                event.fault.directions().iter().map(|direction| direction.sender(&self.plan)).collect();
+            // A vacant seat sends no frames, so a fault of many links has an effect without it. A member of another host would need its supervisor.
+            let elsewhere = senders.iter().find(|node| self.rack.seats[node.index()].is_elsewhere());
+            let absent = if senders.iter().any(|node| is_live(*node)) { None } else { senders.first() };
+            let absent = elsewhere.or(absent).copied();
+            let struck = event.fault.members().iter().copied().find(|node| !is_live(*node));
+            if let Some(node) = absent.or(struck) {
                 let name = &self.rack.seats[node.index()].name;
                 return Err(format!("{name} cannot perform a fault: no process on this host holds its seat"));
             }
