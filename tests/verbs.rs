@@ -2,15 +2,18 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::session::Session;
 use support::wires::{not_tried, wires};
-use support::{over_links, rack_file, scratch, within};
+use support::{over_links, rack_file, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const ROUNDS: u64 = 200;
@@ -25,36 +28,27 @@ fn has_utilities(test: &str) -> bool {
     is_there
 }
 
-/// Folder with the library under the name that programs load.
-fn library() -> PathBuf {
-    let built = Path::new(env!("CARGO_BIN_EXE_rackloom")).with_file_name("ibverbs");
-    assert!(built.exists(), "`cargo build --workspace` makes {}", built.display());
-    let folder = scratch("library");
-    std::fs::create_dir(&folder).expect("the folder can be written");
-    std::os::unix::fs::symlink(built, folder.join("libibverbs.so.1")).expect("the folder can be written");
-    folder
-}
-
-/// Rack that is up for programs, and the library.
+/// Rack that is up for programs.
 struct Rack {
     session: Session,
-    library: PathBuf,
 }
 
 impl Rack {
     fn up(shape: &str, wire: &str, more: &str) -> Self {
         let session = Session::begin();
+        let library = Path::new(env!("CARGO_BIN_EXE_rackloom")).with_file_name("ibverbs");
+        assert!(library.exists(), "`cargo build --workspace` makes {}", library.display());
         let text = format!("name: verbs\nshape: {{{shape}}}\ntimers: {{heartbeat_interval: 500ms}}\n{more}");
         let file = rack_file(&text);
         session.passes(&["up", file.to_str().expect("a plain path"), "--seats", "programs", "--wire", wire]);
-        Self { session, library: library() }
+        Self { session }
     }
 
     /// Starts a program on a seat.
     fn start(&self, seat: &str, program: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
         command.args(["exec", "--seat", seat, "--"]).args(program);
-        command.env("XDG_RUNTIME_DIR", &self.session.path).env("LD_LIBRARY_PATH", &self.library);
+        command.env("XDG_RUNTIME_DIR", &self.session.path);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("the command starts")
     }
@@ -84,12 +78,6 @@ impl Rack {
     }
 }
 
-impl Drop for Rack {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.library);
-    }
-}
-
 /// Waits for the end of a program. Returns true if it succeeded, and what it printed.
 fn ended(child: Child) -> (bool, String) {
     let output = child.wait_with_output().expect("the program ends");
@@ -108,6 +96,45 @@ fn a_program_ends_after_its_peer_has_the_last_reply() {
     for _ in 0..2 {
         rack.pair(&["ibv_rc_pingpong", "-c", "-n", "5", "-s", "1024"]);
     }
+}
+
+/// Returns a thread that sends the lines of a program.
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+    receiver
+}
+
+#[test]
+fn events_of_port_and_device_follow_the_links_of_the_seat_and_its_end() {
+    if !has_utilities("events_of_port_and_device_follow_the_links_of_the_seat_and_its_end") {
+        return;
+    }
+    let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "");
+    // Output to a pipe would stay in the buffer of the program.
+    let mut watch = rack.start("n0", &["stdbuf", "-oL", "ibv_asyncwatch", "-d", "rackloom0"]);
+    let printed = lines(&mut watch);
+    let line_with = |text: &str| {
+        let begun = Instant::now();
+        loop {
+            let left = TIMEOUT.saturating_sub(begun.elapsed());
+            let line = printed.recv_timeout(left).unwrap_or_else(|_| panic!("no line with {text:?}"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    };
+    line_with("async event FD");
+    rack.session.passes(&["inject", "link", "n0--s0", "--down", "--for", "5s"]);
+    line_with("PORT_ERR");
+    let (_, state) = ended(rack.start("n1", &["ibv_devinfo", "-d", "rackloom0"]));
+    assert!(state.contains("PORT_ACTIVE"), "the port of another seat: {state}");
+    line_with("PORT_ACTIVE");
+    rack.session.passes(&["down"]);
+    line_with("DEVICE_FATAL");
+    watch.kill().expect("it was started");
+    let _ = watch.wait();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rackloom::fabric::{
     Batch, CommandQueue, Completion, CompositeRequest, Driver, Ended, Error, Fabric, Group, GroupOptions,
     GroupRequest, Invalid, JobSeat, KernelAccess, MemoryPool, Next, Node, NodeCounters, NodePool, PeerAccess,
     PeerRegion, Pending, PersistentCollective, PointerAttributes, Queue, Received, Rechoice, Reduction,
-    Region, RegionHandle, RegionOptions, Request, Slice, Store, StreamEvent, Strided,
+    Region, RegionHandle, RegionOptions, Request, SeatBefore, Slice, Store, StreamEvent, Strided,
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
@@ -54,7 +54,7 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
-    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, CompositeRequest, Strided, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Rechoice, Reduction<u8>, Invalid, JobSeat, Node, NodeCounters, Queue, Received,
+    Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, CompositeRequest, Strided, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Rechoice, Reduction<u8>, Invalid, JobSeat, Node, NodeCounters, Queue, Received, SeatBefore,
     MemoryPool, KernelAccess<'static>, StreamEvent<'static>, PointerAttributes, RegionHandle, Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,

@@ -97,7 +97,7 @@ pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use memory::word::Word;
 pub use memory_pool::MemoryPool;
-pub use node::Node;
+pub use node::{Node, SeatBefore};
 pub use pending::{Pending, wait_all, wait_any};
 pub use pool::NodePool;
 pub use queue::{Next, Queue};

@@ -29,6 +29,18 @@ use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 use crate::fabric::memory::word::{Word, maximum, minimum};
 use crate::sharing::ExportTerms;
 
+/// Place of a process seat in the rack. [`Node::seat_before`] returns it.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeatBefore {
+    /// GPU node that forwards the frames of the process.
+    pub node: NodeId,
+    /// Members to which the GPU node has links, other than processes, in the order of their numbers.
+    pub neighbours: Vec<NodeId>,
+}
+
 /// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///
 /// `Clone`, `Send` and `Sync`: any number of threads may call any method. The core receives the operations of one thread to one peer in the
@@ -133,6 +145,21 @@ impl Node {
                     seats
                 })
                 .collect()
+        })
+    }
+
+    /// Returns the GPU node before this process seat, and the members to which that GPU node has links. `None` on a GPU node.
+    #[must_use]
+    pub fn seat_before(&self) -> Option<SeatBefore> {
+        self.with_core(|core| {
+            let graph = &core.member().ok()?.member().config().graph;
+            let ports = |node: NodeId| graph.ports(node).into_iter().map(|port| port.neighbour);
+            let is_process = |node: &NodeId| graph.members[node.index()] == MemberRole::Process;
+            let node = Some(self.id()).filter(is_process).and_then(|own| ports(own).next())?;
+            let mut neighbours: Vec<_> = ports(node).filter(|member| !is_process(member)).collect();
+            neighbours.sort_unstable();
+            neighbours.dedup();
+            Some(SeatBefore { node, neighbours })
         })
     }
 

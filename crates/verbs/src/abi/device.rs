@@ -97,6 +97,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
         at(device)?;
         process::open()?;
         let events = Arc::new(Events::new()?);
+        process::with(|engine, _| engine.add_context(&events));
         let mut ops = ContextOps::default();
         ops.poll_cq = Some(completion::poll_cq);
         ops.req_notify_cq = Some(completion::req_notify_cq);

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::context::{context_object, fill, guid};
 use super::guard::{call, put};
 use super::process;
-use crate::engine::limits;
+use crate::engine::{Port, limits};
 use crate::layout::Gid;
 use crate::layout::constants::*;
 use crate::layout::objects::Context;
@@ -67,13 +67,17 @@ const CAP_CURRENT_STATE: u32 = 1 << 7;
 /// Capability: a connection without a receive answers so.
 const CAP_RNR: u32 = 1 << 12;
 
-fn port_attributes(addresses: usize) -> PortAttr {
+fn port_attributes(addresses: usize, port: Port) -> PortAttr {
     /// Code of four lanes.
     const FOUR_LANES: u8 = 2;
     /// Code of 25 Gbit/s per lane.
     const SPEED_25: u8 = 32;
+    let (state, phys_state) = match port {
+        Port::Active => (PORT_ACTIVE, PHYS_STATE_LINK_UP),
+        Port::Down | Port::Removed => (PORT_DOWN, PHYS_STATE_DISABLED),
+    };
     PortAttr {
-        state: PORT_ACTIVE,
+        state,
         max_mtu: MTU_4096,
         active_mtu: MTU_4096,
         gid_tbl_len: c_int::try_from(addresses).unwrap_or(0),
@@ -83,7 +87,7 @@ fn port_attributes(addresses: usize) -> PortAttr {
         max_vl_num: 1,
         active_width: FOUR_LANES,
         active_speed: SPEED_25,
-        phys_state: PHYS_STATE_LINK_UP,
+        phys_state,
         link_layer: LINK_LAYER_ETHERNET,
         flags: QPF_GRH_REQUIRED,
         active_speed_ex: SPEED_25.into(),
@@ -165,7 +169,8 @@ pub(super) unsafe extern "C" fn query_port(
         if port != 1 {
             return Err(Errno::INVAL);
         }
-        put_bytes(&port_attributes(addresses().len()), attributes.cast(), bytes)
+        let port = process::with(|engine, _| engine.port());
+        put_bytes(&port_attributes(addresses().len(), port), attributes.cast(), bytes)
     })
 }
 

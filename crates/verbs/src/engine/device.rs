@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use rustix::io::Errno;
 
 use super::completion::CompletionQueue;
-use super::events::{AsyncEvent, Events};
+use super::events::{AsyncEvent, Element, Events};
 use super::limits;
 use super::memory::{Region, Regions, check_access, is_mapped};
 use super::objects::Objects;
 use super::queue_pair::QueuePair;
 use super::receive::Shared;
 use super::rules::{Service, State, check_transition};
-use super::transport::{Address, Carried, Outcome, QUEUE_PAIR_MAX, Ticket, Transport, Waiter};
+use super::transport::{Address, Carried, Outcome, Port, QUEUE_PAIR_MAX, Ticket, Transport, Waiter};
 use super::work::{Data, Kind, Receive, Send};
 use crate::layout::Gid;
 use crate::layout::attributes::{AhAttr, QpAttr, QpCap, SrqAttr};
@@ -57,6 +57,9 @@ pub struct Engine {
     transport: Box<dyn Transport>,
     next_number: u32,
     next_queue_pair: u32,
+    port: Port,
+    /// Events of open contexts.
+    contexts: Vec<Weak<Events<AsyncEvent>>>,
 }
 
 impl Engine {
@@ -77,7 +80,40 @@ impl Engine {
             stalled: BTreeSet::new(),
             awaiting: BTreeSet::new(),
         };
-        Self { objects, transport, next_number: 1, next_queue_pair }
+        let (port, contexts) = (Port::Active, Vec::new());
+        Self { objects, transport, next_number: 1, next_queue_pair, port, contexts }
+    }
+
+    /// Adds a context, whose events report changes of the port until they are dropped.
+    pub fn add_context(&mut self, events: &Arc<Events<AsyncEvent>>) {
+        self.contexts.retain(|context| context.strong_count() > 0);
+        self.contexts.push(Arc::downgrade(events));
+    }
+
+    /// Returns the state of the port.
+    #[must_use]
+    pub const fn port(&self) -> Port {
+        self.port
+    }
+
+    /// Reports a change of the port. A device that is removed has no working queue pairs.
+    fn watch_port(&mut self) {
+        let port = self.transport.port();
+        if std::mem::replace(&mut self.port, port) == port {
+            return;
+        }
+        let kind = match port {
+            Port::Active => EVENT_PORT_ACTIVE,
+            Port::Down => EVENT_PORT_ERR,
+            Port::Removed => EVENT_DEVICE_FATAL,
+        };
+        for events in self.contexts.iter().filter_map(Weak::upgrade) {
+            events.push(AsyncEvent { kind, element: Element::Port });
+        }
+        if port == Port::Removed {
+            self.objects.queue_pairs.values_mut().for_each(QueuePair::enter_error);
+            self.objects.stalled.clear();
+        }
     }
 
     /// Returns the addresses of the port, by their index.
@@ -476,6 +512,7 @@ impl Engine {
         for (ticket, outcome) in self.transport.poll(&mut self.objects) {
             self.finish(ticket, outcome, now_ns);
         }
+        self.watch_port();
     }
 
     /// Returns a function that waits until [`Self::poll`] has work. `None` if it never has.

@@ -18,6 +18,8 @@ pub enum Element {
     QueuePair(usize),
     /// Shared receive queue.
     Shared(usize),
+    /// The port, or the device.
+    Port,
 }
 
 /// Asynchronous event of a context.

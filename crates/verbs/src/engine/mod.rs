@@ -30,7 +30,7 @@ pub use loopback::{Loopback, identifier};
 pub use memory::{Piece, Region, Remote};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
-    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Request, Target, Ticket,
+    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Port, Request, Target, Ticket,
     Transport, Waiter,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

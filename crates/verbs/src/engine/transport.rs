@@ -254,6 +254,18 @@ pub trait Target {
 /// Waits until a transport has work, for a time at most. It is called without the engine.
 pub type Waiter = Box<dyn Fn(Duration) + Send>;
 
+/// State of the port of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Port {
+    /// A path leads to other nodes, or has not been looked for yet.
+    #[default]
+    Active,
+    /// No path is left.
+    Down,
+    /// The device is gone for ever.
+    Removed,
+}
+
 /// Means by which requests reach other queue pairs.
 pub trait Transport: Send {
     /// Returns the number of this node.
@@ -296,6 +308,11 @@ pub trait Transport: Send {
     /// Returns a function that waits until [`Self::poll`] has work. `None` if it never has.
     fn waiter(&self) -> Option<Waiter> {
         None
+    }
+
+    /// Returns the state of the port, as the last [`Self::poll`] has found it.
+    fn port(&self) -> Port {
+        Port::Active
     }
 
     /// Returns true if peers have everything that this process has sent. Replies to requests of peers count.

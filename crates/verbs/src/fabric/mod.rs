@@ -12,11 +12,14 @@
 //!
 //! *Order.* The bytes of an operation above a page are written in two steps, so that the last bytes become visible after all others.
 //!
-//! Reading order: `directory` · `message` · `regions` · `slots` · `transport` (requests of this process) · `incoming` and `serve` (requests of peers).
+//! *Port.* It is down while no member that the seat has a link to is reached, and removed when the agent of the seat has gone.
+//!
+//! Reading order: `directory` · `port` · `message` · `regions` · `slots` · `transport` (requests of this process) · `incoming` and `serve` (requests of peers).
 
 mod directory;
 mod incoming;
 mod message;
+mod port;
 mod regions;
 mod serve;
 mod slots;

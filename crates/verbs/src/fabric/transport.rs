@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use super::directory::{Directory, Place};
 use super::incoming::Incoming;
 use super::message::{Content, DATA_BYTES, Grant, MESSAGE_BYTES, Message, Route};
+use super::port::PortWatch;
 use super::regions::Regions;
 use super::slots::Slots;
 use crate::engine::{
-    Address, Carried, Notice, Operation, Outcome, Payload, Piece, Region, Remote, Request, Target, Ticket,
-    Transport, Waiter, addresses_of,
+    Address, Carried, Notice, Operation, Outcome, Payload, Piece, Port, Region, Remote, Request, Target,
+    Ticket, Transport, Waiter, addresses_of,
 };
 use crate::layout::Gid;
 use crate::layout::constants::*;
@@ -82,6 +83,7 @@ pub struct FabricTransport {
     pub(super) early_requests: VecDeque<(Instant, NodeId, Request)>,
     /// Times until which requests to a process wait for it. The time of a process that was reached has passed.
     pub(super) contacts: BTreeMap<NodeId, Instant>,
+    pub(super) port: PortWatch,
     /// Slots of incoming messages without a receive.
     pub(super) idle: Vec<usize>,
 }
@@ -143,6 +145,7 @@ impl FabricTransport {
         let place = directory.place_of(node.id()).ok_or(Error::NoSuchNode(node.id()))?;
         let outgoing = Slots::new(&node, OUTGOING_REGION, MESSAGE_BYTES, OUTGOING_SLOTS)?;
         let mut incoming = Slots::new(&node, INCOMING_REGION, MESSAGE_BYTES, INCOMING_SLOTS)?;
+        let port = PortWatch::new(&node);
         let idle = std::iter::from_fn(|| incoming.take()).collect();
         Ok(Self {
             addresses: addresses_of(place.seat),
@@ -167,6 +170,7 @@ impl FabricTransport {
             early: VecDeque::new(),
             early_requests: VecDeque::new(),
             contacts: BTreeMap::new(),
+            port,
             idle,
         })
     }
@@ -668,6 +672,7 @@ impl Transport for FabricTransport {
 
     fn poll(&mut self, target: &mut dyn Target) -> Vec<(Ticket, Outcome)> {
         self.polls = self.polls.wrapping_add(1);
+        self.port.look(&self.node);
         if self.polls.is_multiple_of(POLLS_PER_LOOK) || self.polls == 1 {
             self.post_receives();
             self.close_ended(target);
@@ -689,6 +694,10 @@ impl Transport for FabricTransport {
         Some(Box::new(move |timeout: Duration| {
             node.wait_until_filled(&queue, timeout);
         }))
+    }
+
+    fn port(&self) -> Port {
+        self.port.state()
     }
 
     fn is_flushed(&self) -> bool {
