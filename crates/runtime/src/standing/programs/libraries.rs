@@ -138,7 +138,9 @@ mod tests {
     fn a_build_and_an_installation_have_the_library() {
         let root = Folder::new("found");
         let [bin, rack] = ["bin", "rack"].map(|name| root.0.join(name));
-        [&bin, &rack].map(|path| fs::create_dir(path).unwrap());
+        for path in [&bin, &rack] {
+            fs::create_dir(path).unwrap();
+        }
         let command = bin.join("rackloom");
         assert_eq!(folder(&command, &rack).unwrap(), None);
         let installed = root.0.join("lib/rackloom");
