@@ -1,7 +1,8 @@
 //! Targets of faults: names in the file as directions of links and as members of a plan.
 //!
 //! `n0--n1` is both directions. `n0:n1`, `n0--n1/forward` and `n0->n1` are one direction. A member's name is all links of it,
-//! `plane 0` all links of a plane, and `all` every link. Messages about unknown names propose a similar one.
+//! `plane 0` all links of a plane, and `all` every link. Links of a GPU node to its own processes are no cables: only their own names, and those of
+//! the processes, mean them. Messages about unknown names propose a similar one.
 use rackloom_protocol::{MemberRole, NodeId};
 
 use super::LinkDirection;
@@ -17,11 +18,12 @@ pub(super) fn directions(plan: &Plan, text: &str) -> Result<Vec<LinkDirection>, 
         let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
         links.flat_map(|(edge, _)| both(edge)).collect()
     };
+    let is_cable = |link: &LinkPlan| !plan.is_process_link(&link.edge);
     if text == "all" {
-        return Ok(links_where(&|_| true));
+        return Ok(links_where(&is_cable));
     }
     if let Some(plane) = text.strip_prefix("plane ") {
-        let of_plane = links_where(&|link| link.edge.plane.0.to_string() == plane.trim());
+        let of_plane = links_where(&|link| is_cable(link) && link.edge.plane.0.to_string() == plane.trim());
         return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
     }
     if names_a_direction(text) {
@@ -37,7 +39,10 @@ pub(super) fn directions(plan: &Plan, text: &str) -> Result<Vec<LinkDirection>, 
         )));
     }
     let member = member(plan, text)?;
-    Ok(links_where(&|link| link.edge.a == member || link.edge.b == member))
+    let is_process = plan.members[member.index()].role == MemberRole::Process;
+    Ok(links_where(&|link| {
+        (link.edge.a == member || link.edge.b == member) && (is_process || is_cable(link))
+    }))
 }
 
 /// Returns the one direction that a text names.
@@ -70,9 +75,11 @@ fn names_a_direction(text: &str) -> bool {
     text.contains("->") || text.contains(':') || text.contains('/')
 }
 
-/// Returns the links between these members and all others, in both directions.
+/// Returns the links between these members and all others, in both directions. Processes are on the side of their GPU node.
 pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<LinkDirection> {
-    let crosses = |link: &LinkPlan| members.contains(&link.edge.a) != members.contains(&link.edge.b);
+    let crosses = |link: &LinkPlan| {
+        members.contains(&link.edge.a) != members.contains(&link.edge.b) && !plan.is_process_link(&link.edge)
+    };
     let links = (0..).zip(&plan.links).filter(|(_, link)| crosses(link));
     links.flat_map(|(edge, _)| both(edge)).collect()
 }
@@ -142,4 +149,26 @@ fn no_such_plane(plan: &Plan, plane: &str) -> Complaint {
     let last = plan.links.iter().map(|link| link.edge.plane.0).max().unwrap_or(0);
     let complaint = Complaint::about(format!("there is no plane {}", quoted(plane.trim())));
     complaint.hint(format!("planes are 0 to {last}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_processes_are_meant_by_their_own_names_alone() {
+        let text = "name: rack\nshape: {star: {nodes: 2, planes: 2}}\n";
+        let mut plan = Plan::parse(text, "rack").unwrap();
+        plan.add_processes(2);
+        let names = |text: &str| -> Vec<&str> {
+            let found = directions(&plan, text).unwrap();
+            found.iter().map(|direction| plan.links[usize::from(direction.edge)].name.as_str()).collect()
+        };
+        let (all, plane, node) = (names("all"), names("plane 0"), names("n0"));
+        assert_eq!((all.len(), plane.len(), node.len()), (2 * 4, 2 * 2, 2 * 2));
+        assert!(all.iter().chain(&plane).chain(&node).all(|name| !name.contains(".p")), "{all:?}");
+        assert_eq!((names("n0--n0.p1").len(), names("n1.p0").len()), (2, 2));
+        let n0 = member(&plan, "n0").unwrap();
+        assert_eq!(boundary(&plan, &[n0]).len(), 2 * 2);
+    }
 }
