@@ -30,8 +30,8 @@ const POLLED_NS: u64 = 1_000_000;
 const SERVE_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time in which a process that ends sends its last replies. A peer may be stopped.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest sleep meanwhile. The other thread may take what this one waits for.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+/// Longest sleep meanwhile, and while requests or receives wait for a peer to be reached.
+const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 struct Process {
     /// Number of the system.
@@ -85,14 +85,17 @@ impl Process {
 
     /// Serves peers while the program does not poll, for ever.
     fn serve(&self, waiter: &Waiter) {
+        let mut interval = SHORT_INTERVAL;
         loop {
             let idle_ns = self.now_ns().saturating_sub(self.polled_ns.load(Ordering::Relaxed));
             if idle_ns < POLLED_NS {
                 std::thread::sleep(Duration::from_nanos(POLLED_NS));
                 continue;
             }
-            waiter(SERVE_INTERVAL);
-            self.engine().poll(self.now_ns());
+            waiter(interval);
+            let mut engine = self.engine();
+            engine.poll(self.now_ns());
+            interval = if engine.is_pressing() { SHORT_INTERVAL } else { SERVE_INTERVAL };
         }
     }
 }
@@ -169,8 +172,8 @@ pub(super) fn flush() {
             waiter = waiter.or_else(|| engine.waiter());
         }
         match &waiter {
-            Some(waiter) => waiter(FLUSH_INTERVAL),
-            None => std::thread::sleep(FLUSH_INTERVAL),
+            Some(waiter) => waiter(SHORT_INTERVAL),
+            None => std::thread::sleep(SHORT_INTERVAL),
         }
     }
 }

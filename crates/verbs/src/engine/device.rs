@@ -521,6 +521,12 @@ impl Engine {
         self.transport.waiter()
     }
 
+    /// Returns true if [`Self::poll`] is due within milliseconds, whatever the waiter does.
+    #[must_use]
+    pub fn is_pressing(&self) -> bool {
+        self.transport.is_pressing()
+    }
+
     /// Returns true if peers have everything that this process has sent. A process that ends before leaves peers without replies.
     #[must_use]
     pub fn is_flushed(&self) -> bool {

@@ -310,6 +310,11 @@ pub trait Transport: Send {
         None
     }
 
+    /// Returns true if [`Self::poll`] has work that no wait of [`Self::waiter`] reports, so that it is due within milliseconds.
+    fn is_pressing(&self) -> bool {
+        false
+    }
+
     /// Returns the state of the port, as the last [`Self::poll`] has found it.
     fn port(&self) -> Port {
         Port::Active

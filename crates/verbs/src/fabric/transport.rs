@@ -35,7 +35,9 @@ const WATCH_TAG: u64 = 0x7263_6b6c_6f6f_6d02;
 const TAIL_BYTES: usize = 64;
 /// Writes above this length have a tail.
 const PAGE_BYTES: usize = 4096;
-/// Number of polls between two looks for connections that have closed, and for receives that must be posted again.
+/// Interval between two posts of receives that failed because no peer was reached.
+const POST_INTERVAL: Duration = Duration::from_millis(1);
+/// Number of polls between two looks for connections that have closed.
 const POLLS_PER_LOOK: u32 = 64;
 
 /// Time in which requests wait for a process that was never reached. A process that has just begun is reached within milliseconds, and a
@@ -86,6 +88,8 @@ pub struct FabricTransport {
     pub(super) port: PortWatch,
     /// Slots of incoming messages without a receive.
     pub(super) idle: Vec<usize>,
+    /// Time of the next post of receives.
+    pub(super) post_due: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,6 +176,7 @@ impl FabricTransport {
             contacts: BTreeMap::new(),
             port,
             idle,
+            post_due: Instant::now(),
         })
     }
 
@@ -673,9 +678,12 @@ impl Transport for FabricTransport {
     fn poll(&mut self, target: &mut dyn Target) -> Vec<(Ticket, Outcome)> {
         self.polls = self.polls.wrapping_add(1);
         self.port.look(&self.node);
-        if self.polls.is_multiple_of(POLLS_PER_LOOK) || self.polls == 1 {
-            self.post_receives();
+        if self.polls.is_multiple_of(POLLS_PER_LOOK) {
             self.close_ended(target);
+        }
+        if !self.idle.is_empty() && self.post_due <= Instant::now() {
+            self.post_due = Instant::now() + POST_INTERVAL;
+            self.post_receives();
         }
         self.send_early();
         self.begin_early();
@@ -694,6 +702,10 @@ impl Transport for FabricTransport {
         Some(Box::new(move |timeout: Duration| {
             node.wait_until_filled(&queue, timeout);
         }))
+    }
+
+    fn is_pressing(&self) -> bool {
+        !(self.idle.is_empty() && self.early.is_empty() && self.early_requests.is_empty())
     }
 
     fn port(&self) -> Port {

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Runs unmodified RDMA programs between two seats of racks, and checks that they succeed over the links of the rack.
+
+    scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 15 minutes
+    scripts/verbs_programs.py target/release/rackloom --quick      # one rack: a minute
+
+The programs are those of ibverbs-utils and perftest that are installed; others are named as missing. Each must end with 0 at both sides and name no
+other device, and the bytes that it moves must be on the links. Two further runs lose a plane, and the peer, in the middle. The file `ibverbs` of the
+build is beside the command. The exit code is 1 if a run failed. It needs Python 3 alone.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+RUN_SECONDS_MAX = 120
+SHAPES = {
+    "star": "{star: {nodes: 3, planes: 2}}",
+    "ring": "{ring: {nodes: 3}}",
+    "mesh": "{full-mesh: {nodes: 3}}",
+}
+PING_PONG = ["-d", "rackloom0", "-g", "1"]
+PERFTEST = ["-d", "rackloom0", "-x", "1", "-F"]
+# Program, arguments, and the least number of bytes that it moves in both directions together.
+PROGRAMS = [
+    (["ibv_rc_pingpong", "-c", "-n", "100", "-s", "65536", *PING_PONG], 2 * 100 * 65536),
+    (["ibv_rc_pingpong", "-e", "-n", "100", *PING_PONG], 2 * 100 * 4096),
+    (["ibv_ud_pingpong", "-n", "50", "-s", "1024", *PING_PONG], 2 * 50 * 1024),
+    (["ibv_srq_pingpong", "-n", "100", "-q", "4", *PING_PONG], 100 * 4096),
+    (["ib_write_bw", "-n", "100", "-s", "65536", *PERFTEST], 100 * 65536),
+    (["ib_write_bw", "-n", "100", "-s", "65536", "-b", *PERFTEST], 2 * 100 * 65536),
+    (["ib_read_bw", "-n", "100", "-s", "65536", *PERFTEST], 100 * 65536),
+    (["ib_send_bw", "-n", "100", "-s", "65536", *PERFTEST], 100 * 65536),
+    (["ib_send_bw", "-n", "100", "-s", "1024", "-b", *PERFTEST], 2 * 100 * 1024),
+    (["ib_atomic_bw", "-n", "100", *PERFTEST], 100 * 8),
+    (["ib_write_lat", "-n", "100", *PERFTEST], 2 * 100 * 2),
+    (["ib_read_lat", "-n", "100", *PERFTEST], 100 * 2),
+    (["ib_send_lat", "-n", "100", *PERFTEST], 2 * 100 * 2),
+    (["ib_atomic_lat", "-n", "100", *PERFTEST], 100 * 8),
+]
+# Without loss, one datagram after another arrives. With loss a program that counts datagrams waits for ever.
+NEEDS_NO_LOSS = ("ibv_ud_pingpong",)
+
+
+class Rack:
+    """A rack that is up for programs."""
+
+    def __init__(self, binary, shape, wire, more, folder):
+        self.binary, self.folder = binary, folder
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
+        file = folder / "rack.yaml"
+        file.write_text(f"name: verbs\nshape: {SHAPES[shape]}\n{more}")
+        self.command("up", str(file), "--seats", "programs", "--wire", wire)
+
+    def command(self, *words):
+        ended = subprocess.run([self.binary, *words], env=self.environment, capture_output=True, text=True,
+                               timeout=RUN_SECONDS_MAX, check=False)
+        if ended.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)}: {ended.stderr.strip()}")
+        return ended.stdout
+
+    def start(self, seat, words):
+        return subprocess.Popen([self.binary, "exec", "--seat", seat, "--", *words], env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def pair(self, words, meanwhile=None):
+        """Runs a program on n0, and on n1 with the address of the first. Returns exit codes and outputs of both."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        words = [*words, "-p", str(port)]
+        server = self.start("n0", words)
+        listening = f":{port:04X} "
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while server.poll() is None and time.monotonic() < deadline:
+            lines = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}", encoding="ascii")]
+            if any(line[3] == "0A" and listening.strip() == ":" + line[1].rsplit(":", 1)[1] for line in lines[1:]):
+                break
+            time.sleep(0.05)
+        client = self.start("n1", [*words, "127.0.0.1"])
+        if meanwhile:
+            meanwhile(self)
+        found = []
+        for process in (client, server):
+            try:
+                output, _ = process.communicate(timeout=RUN_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output = process.communicate()[0] + f"\nno end after {RUN_SECONDS_MAX} s"
+            found.append((process.returncode, output))
+        return found
+
+    def down(self):
+        """Takes the rack down. Returns the bytes on its links."""
+        report = self.folder / "report.json"
+        self.command("down", "--json", str(report))
+        return sum(link["bytes_on_wire"] for link in json.loads(report.read_text())["links"])
+
+
+def run(binary, shape, wire, more, words, least, meanwhile=None):
+    """Runs one program on a rack of its own. Returns the reason why it failed, or None."""
+    with tempfile.TemporaryDirectory(prefix="verbs-") as folder:
+        rack = Rack(binary, shape, wire, more, pathlib.Path(folder))
+        ends = []
+        try:
+            ends = rack.pair(words, meanwhile)
+        finally:
+            carried = rack.down()
+        for (code, output), side in zip(ends, ("client", "server")):
+            if code != 0:
+                return f"{side} ended with {code}: {' / '.join(output.strip().splitlines()[-3:])}"
+        return None if carried >= least else f"{carried} bytes on the links, {least} expected"
+
+
+def loses_a_plane(rack):
+    # These programs sleep for a second before their first write.
+    time.sleep(2)
+    rack.command("inject", "link", "plane 0", "--down", "--for", "1s")
+
+
+def loses_its_peer(rack):
+    time.sleep(2)
+    rack.command("inject", "node", "n0", "--kill")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", help="the command rackloom")
+    parser.add_argument("--quick", action="store_true", help="one rack, one wire, no loss")
+    arguments = parser.parse_args()
+    binary = str(pathlib.Path(arguments.binary).resolve())
+    programs = [program for program in PROGRAMS if shutil.which(program[0][0])]
+    for name in sorted({words[0] for words, _ in PROGRAMS if not shutil.which(words[0])}):
+        print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest)")
+    shapes, wires, losses = list(SHAPES), ["shared-memory", "udp", "packet"], ["0%", "1%", "5%"]
+    if arguments.quick:
+        shapes, wires, losses = shapes[:1], wires[:1], losses[:1]
+    cases = [(shape, wire, f"link: {{loss: {loss}}}\n", words, least, None, True)
+             for shape in shapes for wire in wires for loss in losses for words, least in programs
+             if loss == "0%" or words[0] not in NEEDS_NO_LOSS]
+    if shutil.which("ib_write_bw"):
+        lasting = ["ib_write_bw", "-s", "65536", "-D", "4", *PERFTEST]
+        cases += [("star", wire, "", lasting, 1 << 20, loses_a_plane, True) for wire in wires]
+        cases += [("star", wire, "", lasting, 0, loses_its_peer, False) for wire in wires]
+    failed = 0
+    print(f"{'rack':6} {'wire':14} {'loss':14} {'seconds':>8}  program")
+    for shape, wire, more, words, least, meanwhile, passes in cases:
+        begun = time.monotonic()
+        try:
+            reason = run(binary, shape, wire, more, words, least, meanwhile)
+        except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+            reason, passes = str(error), True
+        if not passes:
+            reason = None if reason else "it succeeded although its peer was killed"
+        failed += reason is not None
+        loss = more.partition("loss: ")[2].rstrip("}\n") or meanwhile.__name__.replace("_", " ")
+        line = f"{shape:6} {wire:14} {loss:14} {time.monotonic() - begun:8.1f}  {' '.join(words)}"
+        print(line + (f"\n       failed: {reason}" if reason else ""), flush=True)
+    print(f"{len(cases)} runs, {failed} failed")
+    return 1 if failed or not programs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
