@@ -521,7 +521,7 @@ impl Engine {
         self.transport.waiter()
     }
 
-    /// Returns true if [`Self::poll`] is due within milliseconds, whatever the waiter does.
+    /// Returns true if [`Self::poll`] is due within milliseconds, also without an event for the waiter.
     #[must_use]
     pub fn is_pressing(&self) -> bool {
         self.transport.is_pressing()
