@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -49,11 +50,15 @@ PROGRAMS = [
 NEEDS_NO_LOSS = ("ibv_ud_pingpong",)
 
 
+# Runs a program, writes its exit code to a file, and stays until the end of its standard input: what a seat has counted leaves with its process.
+STAY = '"$@"; echo $? >"$ENDED.new"; mv "$ENDED.new" "$ENDED"; cat'
+
+
 class Rack:
     """A rack that is up for programs."""
 
     def __init__(self, binary, shape, wire, more, folder):
-        self.binary, self.folder = binary, folder
+        self.binary, self.folder, self.processes = binary, folder, []
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
         file = folder / "rack.yaml"
         file.write_text(f"name: verbs\nshape: {SHAPES[shape]}\n{more}")
@@ -66,9 +71,25 @@ class Rack:
             raise RuntimeError(f"{' '.join(words)}: {ended.stderr.strip()}")
         return ended.stdout
 
+    def ended(self, seat):
+        return self.folder / f"{seat}.ended"
+
     def start(self, seat, words):
-        return subprocess.Popen([self.binary, "exec", "--seat", seat, "--", *words], env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        environment = {**self.environment, "ENDED": str(self.ended(seat))}
+        with open(self.folder / f"{seat}.output", "w", encoding="utf-8") as output:
+            return subprocess.Popen([self.binary, "exec", "--seat", seat, "--", "sh", "-c", STAY, "sh", *words],
+                                    env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
+                                    start_new_session=True)
+
+    def end(self, seat, process, deadline):
+        """Waits for the end of a program. Returns its exit code, that of its seat if it was killed, and its output."""
+        while not self.ended(seat).exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.ended(seat).exists():
+            code = int(self.ended(seat).read_text())
+        else:
+            code = process.poll()
+        return code, (self.folder / f"{seat}.output").read_text(errors="replace")
 
     def pair(self, words, meanwhile=None):
         """Runs a program on n0, and on n1 with the address of the first. Returns exit codes and outputs of both."""
@@ -87,20 +108,20 @@ class Rack:
         client = self.start("n1", [*words, "127.0.0.1"])
         if meanwhile:
             meanwhile(self)
-        found = []
-        for process in (client, server):
-            try:
-                output, _ = process.communicate(timeout=RUN_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                output = process.communicate()[0] + f"\nno end after {RUN_SECONDS_MAX} s"
-            found.append((process.returncode, output))
-        return found
+        self.processes = [client, server]
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        return [self.end("n1", client, deadline), self.end("n0", server, deadline)]
 
     def down(self):
         """Takes the rack down. Returns the bytes on its links."""
         report = self.folder / "report.json"
         self.command("down", "--json", str(report))
+        for process in self.processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
         return sum(link["bytes_on_wire"] for link in json.loads(report.read_text())["links"])
 
 
