@@ -98,11 +98,10 @@ class Rack:
             port = free.getsockname()[1]
         words = [*words, "-p", str(port)]
         server = self.start("n0", words)
-        listening = f":{port:04X} "
         deadline = time.monotonic() + RUN_SECONDS_MAX
         while server.poll() is None and time.monotonic() < deadline:
             lines = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}", encoding="ascii")]
-            if any(line[3] == "0A" and listening.strip() == ":" + line[1].rsplit(":", 1)[1] for line in lines[1:]):
+            if any(line[3] == "0A" and line[1].endswith(f":{port:04X}") for line in lines):
                 break
             time.sleep(0.05)
         client = self.start("n1", [*words, "127.0.0.1"])
