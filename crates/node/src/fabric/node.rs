@@ -127,6 +127,12 @@ impl Node {
         self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
     }
 
+    /// Returns `true` if puts to one node take effect in the order in which they began: the rack promises the order `pair` or `class`, and keeps it.
+    #[must_use]
+    pub fn keeps_order_of_puts(&self) -> bool {
+        self.with_core(|core| core.member().is_ok_and(|member| !member.member().config().paths.takes_early()))
+    }
+
     /// Returns the process seats of each GPU node, by the number of the GPU node: those of [`Node::join_process`], taken or vacant. Each list is in
     /// the order of the numbers, and empty in a rack without process seats.
     #[must_use]

@@ -128,6 +128,7 @@ unsafe fn send(service: u32, request: &SendWr) -> Result<Send, Errno> {
             id: request.wr_id,
             is_signalled: request.send_flags & SEND_SIGNALED != 0,
             is_solicited: request.send_flags & SEND_SOLICITED != 0,
+            is_fenced: request.send_flags & SEND_FENCE != 0,
             data,
             kind: if service == QPT_UD { datagram(request)? } else { connected(request)? },
         })

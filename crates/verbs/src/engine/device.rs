@@ -9,13 +9,16 @@ use rustix::io::Errno;
 
 use super::completion::CompletionQueue;
 use super::events::{AsyncEvent, Element, Events};
+use super::flights::Flights;
 use super::limits;
 use super::memory::{Region, Regions, check_access, is_mapped};
 use super::objects::Objects;
 use super::queue_pair::QueuePair;
 use super::receive::Shared;
 use super::rules::{Service, State, check_transition};
-use super::transport::{Address, Carried, Outcome, Port, QUEUE_PAIR_MAX, Ticket, Transport, Waiter};
+use super::transport::{
+    Address, Carried, MESSAGE_NUMBERS, Outcome, Port, QUEUE_PAIR_MAX, Ticket, Transport, Waiter,
+};
 use super::work::{Data, Kind, Receive, Send};
 use crate::layout::Gid;
 use crate::layout::attributes::{AhAttr, QpAttr, QpCap, SrqAttr};
@@ -328,9 +331,9 @@ impl Engine {
             receives: VecDeque::new(),
             places: Arc::new(AtomicU32::new(0)),
             unreported: 0,
-            in_flight: None,
+            flights: Flights::default(),
             answer_by_ns: None,
-            attempts: 0,
+            next_message: 0,
             stall: None,
             reports_drain: false,
             is_established: false,
@@ -382,7 +385,7 @@ impl Engine {
     pub fn query_queue_pair(&self, number: u32) -> Result<QpAttr, Errno> {
         let pair = self.objects.queue_pairs.get(&number).ok_or(Errno::INVAL)?;
         let state = pair.state as u32;
-        let is_draining = pair.state == State::Sqd && (pair.stall.is_some() || pair.in_flight.is_some());
+        let is_draining = pair.state == State::Sqd && (pair.stall.is_some() || !pair.flights.is_empty());
         Ok(QpAttr {
             qp_state: state,
             cur_qp_state: state,
@@ -419,6 +422,12 @@ impl Engine {
             State::Err => pair.enter_error(),
             _ => {
                 merge(&mut pair.attributes, attributes, mask);
+                if mask & QP_RQ_PSN != 0 {
+                    pair.next_message = attributes.rq_psn % MESSAGE_NUMBERS;
+                }
+                if mask & QP_SQ_PSN != 0 {
+                    pair.flights.set_next_message(attributes.sq_psn);
+                }
                 pair.reports_drain = to == State::Sqd
                     && pair.state == State::Rts
                     && mask & QP_EN_SQD_ASYNC_NOTIFY != 0
@@ -559,7 +568,7 @@ impl Engine {
             let ticket = request.ticket;
             match self.transport.carry(request, &mut self.objects) {
                 Carried::Done(outcome) => self.objects.settle(ticket, outcome, now_ns),
-                Carried::Pending => return self.objects.await_answer(number, now_ns),
+                Carried::Pending => self.objects.note_pending(number, now_ns),
             }
         }
     }

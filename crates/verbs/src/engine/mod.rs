@@ -9,6 +9,7 @@
 mod completion;
 mod device;
 mod events;
+mod flights;
 pub mod limits;
 mod loopback;
 mod memory;
@@ -25,12 +26,13 @@ pub use completion::CompletionQueue;
 pub(crate) use device::check_route;
 pub use device::{Engine, NewQueuePair, NewShared};
 pub use events::{AsyncEvent, Element, Events};
+pub use flights::WINDOW;
 pub(crate) use loopback::addresses_of;
 pub use loopback::{Loopback, identifier};
 pub use memory::{Piece, Region, Remote};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
-    Address, Arriving, Carried, Datagram, Notice, Operation, Outcome, Payload, Port, Request, Target, Ticket,
-    Transport, Waiter,
+    Address, Arriving, Carried, Datagram, Due, Notice, Operation, Outcome, Payload, Port, Request, Target,
+    Ticket, Transport, Waiter,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

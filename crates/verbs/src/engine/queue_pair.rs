@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::completion::{CompletionQueue, Entry, Overflow, Places};
 use super::events::{AsyncEvent, Element, Events};
+use super::flights::Flights;
 use super::rules::{Service, State};
 use super::transport::Address;
 use super::work::{Receive, Send, Status};
@@ -63,11 +64,12 @@ pub(super) struct QueuePair {
     pub(super) places: Places,
     /// Sends without a signal that are done and not yet freed by a later completion.
     pub(super) unreported: u32,
-    /// Attempt that is at the transport.
-    pub(super) in_flight: Option<u64>,
-    /// Time at which the attempt at the transport counts as without an answer.
+    /// Requests of the oldest sends, which are at the transport.
+    pub(super) flights: Flights,
+    /// Time at which the oldest request at the transport counts as without an answer.
     pub(super) answer_by_ns: Option<u64>,
-    pub(super) attempts: u64,
+    /// Number of the next message of the peer.
+    pub(super) next_message: u32,
     pub(super) stall: Option<Stall>,
     pub(super) reports_drain: bool,
     pub(super) is_established: bool,
@@ -152,7 +154,8 @@ impl QueuePair {
 
     /// Flushes the sends of a queue pair that is in error.
     pub(super) fn flush_sends(&mut self) {
-        (self.stall, self.in_flight, self.answer_by_ns) = (None, None, None);
+        self.flights.forget();
+        (self.stall, self.answer_by_ns) = (None, None);
         while let Some(send) = self.sends.pop_front() {
             let _ = self.report_send(&send, Status::Flushed);
         }
@@ -183,7 +186,8 @@ impl QueuePair {
         self.attributes = QpAttr::default();
         self.sends.clear();
         self.receives.clear();
-        (self.stall, self.in_flight, self.answer_by_ns) = (None, None, None);
+        self.flights.forget();
+        (self.stall, self.answer_by_ns) = (None, None);
         (self.reports_drain, self.is_established) = (false, false);
         self.send_completions.purge(self.number);
         self.receive_completions.purge(self.number);
@@ -193,7 +197,7 @@ impl QueuePair {
 
     /// Reports that the send queue is drained, if the program wants to know.
     pub(super) fn report_drain(&mut self) {
-        let is_drained = self.state == State::Sqd && self.stall.is_none() && self.in_flight.is_none();
+        let is_drained = self.state == State::Sqd && self.stall.is_none() && self.flights.is_empty();
         if is_drained && std::mem::take(&mut self.reports_drain) {
             self.report_event(EVENT_SQ_DRAINED);
         }

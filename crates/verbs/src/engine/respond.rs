@@ -3,10 +3,13 @@
 //! Checks come before the first byte is written, so a refused request changes no memory. A responder that refuses a request of a connection
 //! enters the error state itself and reports an event, as devices do.
 
+use super::flights::WINDOW;
 use super::memory::{Piece, Region, Remote, copy, total, update};
 use super::objects::Objects;
 use super::rules::{Service, State};
-use super::transport::{Address, Arriving, Datagram, Notice, Operation, Outcome, Payload, Request, Target};
+use super::transport::{
+    Address, Arriving, Datagram, Due, MESSAGE_NUMBERS, Notice, Operation, Outcome, Payload, Request, Target,
+};
 use super::work::{Receive, Status};
 use crate::layout::Gid;
 use crate::layout::constants::*;
@@ -89,6 +92,19 @@ impl Target for Objects {
         self.notice_write(to, usize::try_from(length).unwrap_or(usize::MAX), notice)
     }
 
+    fn due(&self, from: Address, to: u32, message: u32) -> Due {
+        let Some(pair) = self.queue_pairs.get(&to).filter(|_| self.is_open(from, to)) else {
+            return Due::Never;
+        };
+        let ahead = (message % MESSAGE_NUMBERS + MESSAGE_NUMBERS - pair.next_message) % MESSAGE_NUMBERS;
+        match ahead as usize {
+            0 => Due::Now,
+            ahead if ahead < WINDOW => Due::Later,
+            ahead if ahead >= MESSAGE_NUMBERS as usize - WINDOW => Due::Before,
+            _ => Due::Never,
+        }
+    }
+
     fn is_open(&self, from: Address, to: u32) -> bool {
         let pair = self.queue_pairs.get(&to);
         pair.is_some_and(|pair| pair.service == Service::Rc && pair.peer == from && pair.state.is_receiving())
@@ -149,9 +165,18 @@ impl Objects {
         }
     }
 
+    /// Takes a receive for a message of the connected peer: the following message is the next one.
+    fn accept_message(&mut self, number: u32) -> Option<(Receive, u32)> {
+        let taken = self.take_receive(number)?;
+        if let Some(pair) = self.queue_pairs.get_mut(&number) {
+            pair.next_message = (pair.next_message + 1) % MESSAGE_NUMBERS;
+        }
+        Some(taken)
+    }
+
     /// Takes a receive for a message, and checks that its memory has the length.
     fn open_receive(&mut self, number: u32, length: usize) -> Result<Arriving, Outcome> {
-        let Some((receive, domain)) = self.take_receive(number) else { return Err(self.not_ready(number)) };
+        let Some((receive, domain)) = self.accept_message(number) else { return Err(self.not_ready(number)) };
         let Some(pieces) = self.pieces(&receive.parts, domain, ACCESS_LOCAL_WRITE) else {
             self.fail_receive(number, &receive, Status::LocalProtection);
             return Err(Outcome::OperationFailed);
@@ -180,7 +205,7 @@ impl Objects {
 
     /// Completes a receive for the immediate data of a write.
     fn notice_write(&mut self, number: u32, length: usize, notice: Notice) -> Outcome {
-        let Some((receive, _)) = self.take_receive(number) else { return self.not_ready(number) };
+        let Some((receive, _)) = self.accept_message(number) else { return self.not_ready(number) };
         self.close_receive(number, &receive, (WC_RECV_RDMA_WITH_IMM, length), notice)
     }
 

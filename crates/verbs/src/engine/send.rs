@@ -1,7 +1,9 @@
-//! Requester: the oldest send becomes a request, and the outcome of the request completes it, repeats it or fails it.
+//! Requester: the oldest sends become requests, and the outcome of a request completes its send, repeats it or fails it.
 //!
-//! A queue pair has one request at the transport at a time, so its operations are executed and completed in order, and every send is fenced.
+//! A queue pair has a window of requests at the transport: sends in a row that may be there together (`Send::may_follow`). Outcomes count in the order of
+//! the sends. A request that is to be repeated ends the window: it is repeated alone, and the requests behind it begin again after its success.
 
+use super::flights::WINDOW;
 use super::limits;
 use super::objects::Objects;
 use super::queue_pair::{Cause, Stall, Step};
@@ -22,19 +24,26 @@ impl Objects {
             Some(stall) => stall.step != Step::Waiting && matches!(pair.state, State::Rts | State::Sqd),
             None => pair.state == State::Rts,
         };
-        if !may_start || pair.in_flight.is_some() {
+        let (index, is_alone) = (pair.flights.len(), pair.stall.is_some());
+        let send = pair.sends.get(index)?;
+        let depth = if send.kind.is_fetch() { usize::from(pair.attributes.max_rd_atomic) } else { WINDOW };
+        let has_space = if is_alone { index == 0 } else { index < depth.clamp(1, WINDOW) };
+        let follows = index == 0 || send.may_follow(pair.sends.get(index - 1)?);
+        if !may_start || !has_space || !follows {
             return None;
         }
-        let prepared = self.prepare(number, transport)?;
+        let is_message = send.kind.is_message();
+        let prepared = self.prepare(number, index, transport)?;
         let pair = self.queue_pairs.get_mut(&number)?;
         match prepared {
             Ok((to, operation)) => {
-                pair.attempts += 1;
-                pair.in_flight = Some(pair.attempts);
-                let ticket = Ticket { queue_pair: number, sequence: pair.attempts };
+                let (sequence, message) = pair.flights.add(is_message);
+                let ticket = Ticket { queue_pair: number, sequence };
                 let from = Address { node: Some(self.node), queue_pair: number };
-                Some(Request { ticket, from, to, operation })
+                Some(Request { ticket, from, to, message, operation })
             }
+            // It fails when it is the oldest one.
+            Err(_) if index > 0 => None,
             Err(status) => {
                 pair.fail_send(status);
                 self.stalled.remove(&number);
@@ -43,14 +52,15 @@ impl Objects {
         }
     }
 
-    /// Checks the oldest send and returns its destination and operation, or the status with which it fails. `None` without a send.
+    /// Checks a send and returns its destination and operation, or the status with which it fails. `None` without a send.
     fn prepare(
         &self,
         number: u32,
+        index: usize,
         transport: &dyn Transport,
     ) -> Option<Result<(Address, Operation), Status>> {
         let pair = self.queue_pairs.get(&number)?;
-        let send = pair.sends.front()?;
+        let send = pair.sends.get(index)?;
         let length = send.data.length();
         let longest = match pair.service {
             Service::Rc => limits::MESSAGE_BYTES,
@@ -107,11 +117,19 @@ impl Objects {
     pub(super) fn settle(&mut self, ticket: Ticket, outcome: Outcome, now_ns: u64) {
         let number = ticket.queue_pair;
         let Some(pair) = self.queue_pairs.get_mut(&number) else { return };
-        if pair.in_flight != Some(ticket.sequence) {
+        if !pair.flights.end(ticket.sequence, outcome) {
             return;
         }
-        (pair.in_flight, pair.answer_by_ns) = (None, None);
-        self.awaiting.remove(&number);
+        while let Some(outcome) = self.queue_pairs.get_mut(&number).and_then(|pair| pair.flights.take_ended())
+        {
+            self.apply(number, outcome, now_ns);
+        }
+        self.await_answer(number, now_ns);
+    }
+
+    /// Applies the outcome of the oldest send.
+    fn apply(&mut self, number: u32, outcome: Outcome, now_ns: u64) {
+        let Some(pair) = self.queue_pairs.get_mut(&number) else { return };
         match outcome {
             Outcome::Done => {
                 pair.stall = None;
@@ -140,12 +158,22 @@ impl Objects {
         }
     }
 
-    /// Gives the request of a queue pair, which is at the transport, a time for its answer.
-    pub(super) fn await_answer(&mut self, number: u32, now_ns: u64) {
+    /// Gives the oldest request of a queue pair that is at the transport a time for its answer. Each answer gives the next one the whole time.
+    fn await_answer(&mut self, number: u32, now_ns: u64) {
         let Some(pair) = self.queue_pairs.get_mut(&number) else { return };
-        pair.answer_by_ns = pair.answer_time_ns().map(|answer_time_ns| now_ns.saturating_add(answer_time_ns));
+        let time_ns = if pair.flights.is_empty() { None } else { pair.answer_time_ns() };
+        pair.answer_by_ns = time_ns.map(|time_ns| now_ns.saturating_add(time_ns));
         if pair.answer_by_ns.is_some() {
             self.awaiting.insert(number);
+        } else {
+            self.awaiting.remove(&number);
+        }
+    }
+
+    /// Notes that the youngest request of a queue pair is pending.
+    pub(super) fn note_pending(&mut self, number: u32, now_ns: u64) {
+        if self.queue_pairs.get(&number).is_some_and(|pair| pair.flights.len() == 1) {
+            self.await_answer(number, now_ns);
         }
     }
 
@@ -181,7 +209,7 @@ impl Objects {
     pub(super) fn expire(&mut self, now_ns: u64) -> Vec<u32> {
         let mut repeated = Vec::new();
         for number in self.awaiting.clone() {
-            let Some(pair) = self.queue_pairs.get_mut(&number).filter(|pair| pair.in_flight.is_some()) else {
+            let Some(pair) = self.queue_pairs.get_mut(&number).filter(|pair| !pair.flights.is_empty()) else {
                 self.awaiting.remove(&number);
                 continue;
             };
@@ -211,10 +239,12 @@ impl Objects {
         repeated
     }
 
-    /// Marks all stalled sends for an attempt before their deadline, and returns their queue pairs.
+    /// Marks stalled sends to this node for an attempt before their deadline, and returns their queue pairs.
     pub(super) fn wake_stalled(&mut self) -> Vec<u32> {
         for number in &self.stalled {
-            let stall = self.queue_pairs.get_mut(number).and_then(|pair| pair.stall.as_mut());
+            // Nothing that happens here makes another node ready.
+            let pair = self.queue_pairs.get_mut(number).filter(|pair| pair.peer.node == Some(self.node));
+            let stall = pair.and_then(|pair| pair.stall.as_mut());
             if let Some(stall) = stall.filter(|stall| stall.step == Step::Waiting) {
                 stall.step = Step::Early;
             }

@@ -1,8 +1,11 @@
 //! Interface to a fabric: requests of a queue pair are carried to a queue pair of a node, and each has an outcome.
 //!
 //! The engine decides order, retries, errors and completions. A transport moves a request to the target and the outcome back. It may do so at
-//! once, or later: then it returns [`Carried::Pending`] and the outcome is given to [`super::Engine::finish`]. A queue pair has at
-//! most one request at its transport, so a transport keeps no order of its own.
+//! once, or later: then it returns [`Carried::Pending`] and the outcome is given to [`super::Engine::finish`].
+//!
+//! A queue pair may have a window of requests at its transport. Requests of different kinds are never there together, apart from plain writes and writes
+//! with immediate data behind them. The transport keeps the order of the others: data of a write become visible after those of the writes before, and the
+//! target executes messages and atomic operations in the order in which they were carried.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,6 +18,8 @@ use crate::layout::Gid;
 
 /// Number of the first queue pair. Lower ones are reserved by the specification.
 const FIRST_QUEUE_PAIR: u32 = 0x10;
+/// Number of numbers of messages, which start again at 0.
+pub(super) const MESSAGE_NUMBERS: u32 = 1 << 24;
 /// Largest number of a queue pair.
 pub(super) const QUEUE_PAIR_MAX: u32 = 0xff_ffff;
 
@@ -163,6 +168,8 @@ pub struct Request {
     pub from: Address,
     /// Destination.
     pub to: Address,
+    /// Number of the message, among those of the connection. It has no meaning for operations that complete no receive.
+    pub message: u32,
     /// Operation.
     pub operation: Operation,
 }
@@ -196,6 +203,19 @@ pub enum Carried {
     Done(Outcome),
     /// The outcome follows.
     Pending,
+}
+
+/// Position of a message in the order of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// It is the next one.
+    Now,
+    /// Messages before it have not been executed. It is one of the next [`super::WINDOW`].
+    Later,
+    /// It has been executed.
+    Before,
+    /// It is far from the next one, or the queue pair executes no requests of this peer.
+    Never,
 }
 
 /// Receive whose data are on their way.
@@ -246,6 +266,9 @@ pub trait Target {
 
     /// Completes a receive for a write with immediate data, whose data have arrived.
     fn complete_write(&mut self, from: Address, to: u32, length: u64, notice: Notice) -> Outcome;
+
+    /// Returns the position of a message of the peer of a queue pair. A message that takes a receive makes the following one the next.
+    fn due(&self, from: Address, to: u32, message: u32) -> Due;
 
     /// Returns true if a queue pair executes requests of this peer.
     fn is_open(&self, from: Address, to: u32) -> bool;

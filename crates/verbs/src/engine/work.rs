@@ -115,6 +115,11 @@ impl Kind {
         matches!(self, Self::Read { .. } | Self::FetchAdd { .. } | Self::CompareSwap { .. })
     }
 
+    /// Returns true if the operation completes a receive of the peer, so that it is a numbered message.
+    pub(super) const fn is_message(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Write { immediate: Some(_), .. })
+    }
+
     /// Returns true if the operation is atomic, on eight bytes.
     pub(super) const fn is_atomic(&self) -> bool {
         matches!(self, Self::FetchAdd { .. } | Self::CompareSwap { .. })
@@ -130,10 +135,28 @@ pub struct Send {
     pub is_signalled: bool,
     /// The completion at the peer is solicited.
     pub is_solicited: bool,
+    /// Reads and atomic operations before it end first.
+    pub is_fenced: bool,
     /// Data, or local memory of a fetch.
     pub data: Data,
     /// Operation.
     pub kind: Kind,
+}
+
+impl Send {
+    /// Returns true if the send may be at the transport together with the one before it.
+    ///
+    /// A send of another kind waits, so the peer executes it after all others. A write may be repeated with its immediate data, and a plain write
+    /// behind it would then be made twice: it waits, too.
+    pub(super) const fn may_follow(&self, before: &Self) -> bool {
+        match (before.kind, self.kind) {
+            (Kind::Send { .. }, Kind::Send { .. })
+            | (Kind::Write { immediate: None, .. }, Kind::Write { .. })
+            | (Kind::Write { immediate: Some(_), .. }, Kind::Write { immediate: Some(_), .. }) => true,
+            (Kind::Read { .. }, Kind::Read { .. }) => !self.is_fenced,
+            (before, kind) => before.is_atomic() && kind.is_atomic() && !self.is_fenced,
+        }
+    }
 }
 
 /// Work request of a receive queue.

@@ -7,8 +7,10 @@ use crate::layout::Gid;
 
 /// Largest message.
 pub(super) const MESSAGE_BYTES: usize = 4096 + 256;
-/// Most bytes of data that a message carries. Datagrams, whose limit is 4096 bytes, and inline data fit.
-pub(super) const DATA_BYTES: usize = 4096;
+/// Most bytes of data of a datagram.
+const DATAGRAM_BYTES: usize = 4096;
+/// Most bytes of data that a message for a receive carries. Inline data fit, and the message fits the 4096 bytes that the fabric sends at once.
+pub(super) const DATA_BYTES: usize = 4096 - 32;
 /// Most parts of memory from which the data of a message are fetched.
 pub(super) const SOURCES_MAX: usize = 32;
 
@@ -58,9 +60,9 @@ pub(super) struct Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// Message for a receive of a connected queue pair.
-    Send { route: Route, immediate: Option<u32>, is_solicited: bool, content: Content },
+    Send { route: Route, message: u32, immediate: Option<u32>, is_solicited: bool, content: Content },
     /// The data of a write with immediate data have been written.
-    Written { route: Route, length: u64, immediate: u32, is_solicited: bool },
+    Written { route: Route, message: u32, length: u64, immediate: u32, is_solicited: bool },
     /// Application for a grant, with the first access.
     Apply { route: Route, key: u32, address: u64, length: u64, right: u32 },
     /// Datagram.
@@ -154,10 +156,10 @@ impl<'a> Reader<'a> {
         Some((flags & HAS_IMMEDIATE != 0).then_some(value))
     }
 
-    /// Returns the rest, if it is data of a message.
-    fn data(&mut self) -> Option<&'a [u8]> {
+    /// Returns the rest, if it is data of at most this length.
+    fn data(&mut self, bytes_max: usize) -> Option<&'a [u8]> {
         let rest = std::mem::take(&mut self.0);
-        (rest.len() <= DATA_BYTES).then_some(rest)
+        (rest.len() <= bytes_max).then_some(rest)
     }
 
     fn source(&mut self) -> Option<Source> {
@@ -216,10 +218,10 @@ impl Message {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut to = Writer(Vec::with_capacity(128));
         match self {
-            Self::Send { route, immediate, is_solicited, content } => {
+            Self::Send { route, message, immediate, is_solicited, content } => {
                 let more = if matches!(content, Content::Sources(_)) { HAS_SOURCES } else { 0 };
                 to.u8(SEND).u8(flags(*immediate, *is_solicited) | more).route(*route);
-                to.u32(immediate.unwrap_or(0));
+                to.u32(*message).u32(immediate.unwrap_or(0));
                 match content {
                     Content::Bytes(bytes) => drop(to.bytes(bytes)),
                     Content::Sources(sources) => {
@@ -230,8 +232,9 @@ impl Message {
                     }
                 }
             }
-            Self::Written { route, length, immediate, is_solicited } => {
-                to.u8(WRITTEN).u8(flags(None, *is_solicited)).route(*route).u32(*immediate).u64(*length);
+            Self::Written { route, message, length, immediate, is_solicited } => {
+                to.u8(WRITTEN).u8(flags(None, *is_solicited)).route(*route).u32(*message);
+                to.u32(*immediate).u64(*length);
             }
             Self::Apply { route, key, address, length, right } => {
                 to.u8(APPLY).u8(0).route(*route).u32(*key).u64(*address).u64(*length).u32(*right);
@@ -265,16 +268,17 @@ impl Message {
         let is_solicited = flags & IS_SOLICITED != 0;
         let message = match kind {
             SEND => {
-                let (route, immediate) = (from.route()?, from.immediate(flags)?);
+                let (route, message, immediate) = (from.route()?, from.u32()?, from.immediate(flags)?);
                 let content = match flags & HAS_SOURCES {
-                    0 => Content::Bytes(from.data()?.to_vec()),
+                    0 => Content::Bytes(from.data(DATA_BYTES)?.to_vec()),
                     _ => Content::Sources(from.sources()?),
                 };
-                Self::Send { route, immediate, is_solicited, content }
+                Self::Send { route, message, immediate, is_solicited, content }
             }
             WRITTEN => {
-                let (route, immediate, length) = (from.route()?, from.u32()?, from.u64()?);
-                Self::Written { route, length, immediate, is_solicited }
+                let (route, message) = (from.route()?, from.u32()?);
+                let (immediate, length) = (from.u32()?, from.u64()?);
+                Self::Written { route, message, length, immediate, is_solicited }
             }
             APPLY => Self::Apply {
                 route: from.route()?,
@@ -286,7 +290,7 @@ impl Message {
             DATAGRAM => {
                 let (sender, to, immediate) = (from.u32()?, from.u32()?, from.immediate(flags)?);
                 let header = from.datagram()?;
-                let data = from.data()?.to_vec();
+                let data = from.data(DATAGRAM_BYTES)?.to_vec();
                 Self::Datagram { from: sender, to, immediate, is_solicited, header, data }
             }
             REPLY => Self::Reply { number: from.u64()?, outcome: from.outcome()? },
@@ -316,7 +320,13 @@ mod tests {
             flow_label: 0xf_ffff,
             hop_limit: 64,
         };
-        let send = |immediate, content| Message::Send { route, immediate, is_solicited: true, content };
+        let send = |immediate, content| Message::Send {
+            route,
+            message: 0xff_ffff,
+            immediate,
+            is_solicited: true,
+            content,
+        };
         let outcomes = [
             Outcome::Done,
             Outcome::NotReady { wait_ns: 655_360_000 },
@@ -329,7 +339,7 @@ mod tests {
             send(None, Content::Bytes(Vec::new())),
             send(Some(0), Content::Bytes(vec![9; DATA_BYTES])),
             send(Some(u32::MAX), Content::Sources(vec![source; SOURCES_MAX])),
-            Message::Written { route, length: 1 << 31, immediate: 8, is_solicited: false },
+            Message::Written { route, message: 5, length: 1 << 31, immediate: 8, is_solicited: false },
             Message::Apply { route, key: 0x101, address: u64::MAX, length: 4, right: 2 },
             Message::Datagram {
                 from: 1,
@@ -337,7 +347,7 @@ mod tests {
                 immediate: None,
                 is_solicited: false,
                 header,
-                data: vec![1; DATA_BYTES],
+                data: vec![1; DATAGRAM_BYTES],
             },
             Message::Granted { number: 4, grant: Grant { virtual_base: 0x1000, length: 64, key: 99 } },
             Message::Closed { queue_pair: 17 },
@@ -362,14 +372,15 @@ mod tests {
             for length in 0..bytes.len().min(200) {
                 let _ = Message::decode(&bytes[..length]);
             }
-            let longer = [&bytes[..], &[0; DATA_BYTES + 1]].concat();
+            let longer = [&bytes[..], &[0; DATAGRAM_BYTES + 1]].concat();
             assert_eq!(Message::decode(&longer), None, "{message:?} with more bytes");
         }
         assert_eq!(Message::decode(&[99, 0]), None);
         // More parts than a message has.
         let route = Route { number: 0, from: 0, to: 0 };
         let content = Content::Sources(Vec::new());
-        let mut bytes = Message::Send { route, immediate: None, is_solicited: false, content }.encode();
+        let send = Message::Send { route, message: 0, immediate: None, is_solicited: false, content };
+        let mut bytes = send.encode();
         *bytes.last_mut().expect("the count") = 33;
         assert_eq!(Message::decode(&bytes), None);
     }

@@ -2,10 +2,13 @@
 
 use rackloom::fabric::{Ended, Error, Key, NodeId, RegionId, RemoteAddress};
 
-use super::incoming::Arrival;
+use super::incoming::{Arrival, Stream};
 use super::message::{Content, Grant, Message, Route, Source};
-use super::transport::{FabricTransport, INCOMING, RECEIVED, Start, notice};
-use crate::engine::{Address, Notice, Operation, Outcome, Payload, Piece, Remote, Request, Target, Ticket};
+use super::operation::{INCOMING, RECEIVED, Start};
+use super::transport::{FabricTransport, notice};
+use crate::engine::{
+    Address, Due, Notice, Operation, Outcome, Payload, Piece, Remote, Request, Target, Ticket,
+};
 
 impl FabricTransport {
     /// Handles a message, and posts its receive again.
@@ -34,7 +37,7 @@ impl FabricTransport {
             Message::Reply { number, outcome } => self.replied(peer, number, outcome),
             Message::Granted { number, grant } => self.granted(peer, number, grant),
             Message::Closed { queue_pair } => {
-                self.grants.retain(|name, _| (name.process, name.to) != (peer, queue_pair));
+                self.jobs.revoke(peer, queue_pair);
             }
             Message::Datagram { from, to, immediate, is_solicited, header, data } => {
                 let Some(from) = self.sender(peer, from) else { return };
@@ -42,26 +45,20 @@ impl FabricTransport {
                 let operation = Operation::Datagram { payload, immediate, is_solicited, header };
                 target.execute(&self.request(from, to, operation));
             }
-            Message::Send { route, immediate, is_solicited, content } => {
+            Message::Send { route, message: number, .. }
+            | Message::Written { route, message: number, .. } => {
                 let Some(from) = self.sender(peer, route.from) else { return };
                 self.watch(peer);
-                match content {
-                    Content::Bytes(bytes) => {
-                        let payload = Payload::Bytes(bytes.into());
-                        let operation = Operation::Send { payload, immediate, is_solicited };
-                        let outcome = target.execute(&self.request(from, route.to, operation));
-                        self.reply(peer, route, outcome);
+                let stream = Stream { process: peer, from: route.from, to: route.to };
+                match target.due(from, route.to, number) {
+                    Due::Now | Due::Later => {
+                        // A message that is sent again replaces the one that is held: its reply is the one that the sender knows.
+                        self.requests.held.entry(stream).or_default().insert(number, message);
+                        self.execute_held(stream, from, target);
                     }
-                    Content::Sources(sources) => {
-                        self.fetch(peer, (from, route), notice(immediate, is_solicited), &sources, target);
-                    }
+                    Due::Before => self.reply(peer, route, Outcome::Done),
+                    Due::Never => self.reply(peer, route, Outcome::NoAnswer),
                 }
-            }
-            Message::Written { route, length, immediate, is_solicited } => {
-                let Some(from) = self.sender(peer, route.from) else { return };
-                let outcome =
-                    target.complete_write(from, route.to, length, notice(Some(immediate), is_solicited));
-                self.reply(peer, route, outcome);
             }
             Message::Apply { route, key, address, length, right } => {
                 let Some(from) = self.sender(peer, route.from) else { return };
@@ -69,7 +66,8 @@ impl FabricTransport {
                 match target.permit(from, route.to, remote, length, right) {
                     Ok(region) => {
                         self.watch(peer);
-                        self.requests.granted.insert((peer, route.from, route.to));
+                        let stream = Stream { process: peer, from: route.from, to: route.to };
+                        self.requests.granted.insert(stream);
                         let grant = Grant {
                             virtual_base: region.virtual_base,
                             length: region.length as u64,
@@ -83,10 +81,50 @@ impl FabricTransport {
         }
     }
 
+    /// Executes messages of a connection that are the next ones. A short one waits until the data of long ones before it have arrived.
+    fn execute_held(&mut self, stream: Stream, from: Address, target: &mut dyn Target) {
+        loop {
+            let Some(held) = self.requests.held.get_mut(&stream) else { return };
+            held.retain(|number, _| matches!(target.due(from, stream.to, *number), Due::Now | Due::Later));
+            let next = held.keys().copied().find(|number| target.due(from, stream.to, *number) == Due::Now);
+            let is_fetching = self.requests.lines.contains_key(&stream);
+            let is_long =
+                |message: &Message| matches!(message, Message::Send { content: Content::Sources(_), .. });
+            let next = next.filter(|number| !is_fetching || held.get(number).is_some_and(is_long));
+            let message = next.and_then(|number| held.remove(&number));
+            if held.is_empty() {
+                self.requests.held.remove(&stream);
+            }
+            let Some(message) = message else { return };
+            self.execute(stream.process, from, message, target);
+        }
+    }
+
+    /// Executes a message.
+    fn execute(&mut self, peer: NodeId, from: Address, message: Message, target: &mut dyn Target) {
+        let (route, outcome) = match message {
+            Message::Send { route, immediate, is_solicited, content: Content::Bytes(bytes), .. } => {
+                let payload = Payload::Bytes(bytes.into());
+                let operation = Operation::Send { payload, immediate, is_solicited };
+                (route, target.execute(&self.request(from, route.to, operation)))
+            }
+            Message::Send { route, immediate, is_solicited, content: Content::Sources(sources), .. } => {
+                return self.fetch(peer, (from, route), notice(immediate, is_solicited), &sources, target);
+            }
+            Message::Written { route, length, immediate, is_solicited, .. } => {
+                let notice = notice(Some(immediate), is_solicited);
+                (route, target.complete_write(from, route.to, length, notice))
+            }
+            _ => return,
+        };
+        self.reply(peer, route, outcome);
+    }
+
     fn request(&self, from: Address, to: u32, operation: Operation) -> Request {
         let to = Address { node: Some(self.place.seat), queue_pair: to };
-        // The number belongs to another process, and nothing here uses it.
-        Request { ticket: Ticket { queue_pair: from.queue_pair, sequence: 0 }, from, to, operation }
+        // The numbers belong to another process, and nothing here uses them.
+        let ticket = Ticket { queue_pair: from.queue_pair, sequence: 0 };
+        Request { ticket, from, to, message: 0, operation }
     }
 
     fn reply(&mut self, peer: NodeId, route: Route, outcome: Outcome) {
@@ -111,13 +149,16 @@ impl FabricTransport {
         let number = self.number();
         let left = gets.as_ref().map_or(0, Vec::len);
         let is_complete = gets.is_some();
-        let incoming = Arrival { peer, number: route.number, arriving, notice, left, is_complete };
-        self.requests.arrivals.insert(number, incoming);
+        let stream = Stream { process: peer, from: route.from, to: route.to };
+        let arrival = Arrival { stream, route, arriving, notice, left, is_complete };
+        self.requests.arrivals.insert(number, arrival);
+        self.requests.lines.entry(stream).or_default().push_back(number);
         match gets {
             Some(gets) if !gets.is_empty() => {
                 gets.into_iter().for_each(|get| self.start(get, INCOMING | number));
             }
-            _ => self.end_incoming(number, target),
+            // The fabric reports nothing about it.
+            _ => self.end_line(stream, target),
         }
     }
 
@@ -153,30 +194,48 @@ impl FabricTransport {
 
     /// Handles the end of a get for a message.
     pub(super) fn fetched(&mut self, number: u64, is_done: bool, target: &mut dyn Target) {
-        let Some(incoming) = self.requests.arrivals.get_mut(&number) else { return };
-        incoming.left = incoming.left.saturating_sub(1);
-        incoming.is_complete &= is_done;
-        if incoming.left == 0 {
-            self.end_incoming(number, target);
+        let Some(arrival) = self.requests.arrivals.get_mut(&number) else { return };
+        arrival.left = arrival.left.saturating_sub(1);
+        arrival.is_complete &= is_done;
+        let stream = arrival.stream;
+        self.end_line(stream, target);
+    }
+
+    /// Completes the oldest messages of a connection whose data have arrived.
+    fn end_line(&mut self, stream: Stream, target: &mut dyn Target) {
+        while let Some(line) = self.requests.lines.get_mut(&stream) {
+            let Some(number) = line.front() else {
+                self.requests.lines.remove(&stream);
+                break;
+            };
+            if self.requests.arrivals.get(number).is_some_and(|arrival| arrival.left > 0) {
+                return;
+            }
+            let arrival = self.requests.arrivals.remove(number);
+            line.pop_front();
+            if let Some(Arrival { route, arriving, notice, is_complete, .. }) = arrival {
+                let outcome = target.end_message(arriving, notice, is_complete);
+                self.reply(stream.process, route, outcome);
+            }
+        }
+        if let Some(from) = self.sender(stream.process, stream.from) {
+            self.execute_held(stream, from, target);
         }
     }
 
-    fn end_incoming(&mut self, number: u64, target: &mut dyn Target) {
-        let Some(incoming) = self.requests.arrivals.remove(&number) else { return };
-        let outcome = target.end_message(incoming.arriving, incoming.notice, incoming.is_complete);
-        self.notify(incoming.peer, Message::Reply { number: incoming.number, outcome });
-    }
-
-    /// Tells peers with grants that a connection has closed.
+    /// Informs peers with grants that a connection has closed, and drops its messages.
     pub(super) fn close_ended(&mut self, target: &dyn Target) {
-        let granted = std::mem::take(&mut self.requests.granted);
-        for (peer, from, to) in granted {
-            let sender = self.sender(peer, from);
-            if sender.is_some_and(|sender| target.is_open(sender, to)) {
-                self.requests.granted.insert((peer, from, to));
-            } else {
-                self.notify(peer, Message::Closed { queue_pair: to });
-            }
+        let mut requests = std::mem::take(&mut self.requests);
+        let is_open = |stream: &Stream| {
+            let sender = self.sender(stream.process, stream.from);
+            sender.is_some_and(|sender| target.is_open(sender, stream.to))
+        };
+        requests.held.retain(|stream, _| is_open(stream));
+        let closed: Vec<_> = requests.granted.iter().copied().filter(|stream| !is_open(stream)).collect();
+        requests.granted.retain(|stream| !closed.contains(stream));
+        self.requests = requests;
+        for Stream { process, to, .. } in closed {
+            self.notify(process, Message::Closed { queue_pair: to });
         }
     }
 }

@@ -10,3 +10,4 @@ mod sends_and_writes;
 mod states;
 mod support;
 mod transports;
+mod window;

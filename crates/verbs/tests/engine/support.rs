@@ -237,7 +237,8 @@ impl Device {
 
 /// Returns a signalled send.
 pub(crate) fn signalled(id: u64, parts: &[Sge], kind: Kind) -> Send {
-    Send { id, is_signalled: true, is_solicited: false, data: Data::Parts(parts.to_vec()), kind }
+    let data = Data::Parts(parts.to_vec());
+    Send { id, is_signalled: true, is_solicited: false, is_fenced: false, data, kind }
 }
 
 /// Operation of a plain message.

@@ -8,3 +8,4 @@ mod support;
 mod errors;
 mod operations;
 mod rack;
+mod window;

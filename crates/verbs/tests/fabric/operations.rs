@@ -138,6 +138,7 @@ fn datagrams_and_inline_data_arrive() {
         id,
         is_signalled: true,
         is_solicited: false,
+        is_fenced: false,
         data: Data::Inline(pattern(33, 9).into()),
         kind,
     };
