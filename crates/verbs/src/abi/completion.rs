@@ -191,6 +191,9 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut Cq, count: c_int, completions: 
         if taken == 0 && count > 0 && process::advance() {
             taken = take()?;
         }
+        if taken > 0 {
+            process::note_completions();
+        }
         Ok(c_int::try_from(taken).unwrap_or(c_int::MAX))
     })
 }

@@ -26,6 +26,8 @@ pub const NODES_VARIABLE: &str = "RACKLOOM_NODES";
 
 /// Time without a poll of the program after which the thread serves peers.
 const POLLED_NS: u64 = 1_000_000;
+/// Time between a completion and the next call of a program that does something else meanwhile, and perhaps waits for data in its memory.
+const AWAY_NS: u64 = 20_000;
 /// Longest sleep of the thread that serves peers.
 const SERVE_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time in which a process that ends sends its last replies. A peer may be stopped.
@@ -44,6 +46,10 @@ struct Process {
     is_on_fabric: bool,
     /// Time of the last poll of the program.
     polled_ns: AtomicU64,
+    /// Time at which the program got a completion, if it has made no call since; else 0.
+    left_ns: AtomicU64,
+    /// After its last completion, the program made no call for [`AWAY_NS`].
+    was_away: AtomicBool,
 }
 
 impl Process {
@@ -56,6 +62,8 @@ impl Process {
             has_thread: AtomicBool::new(false),
             is_on_fabric,
             polled_ns: AtomicU64::new(0),
+            left_ns: AtomicU64::new(0),
+            was_away: AtomicBool::new(false),
         }
     }
 
@@ -65,6 +73,17 @@ impl Process {
 
     fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes that the program makes a call.
+    fn note_call(&self, now_ns: u64) {
+        if self.left_ns.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let left_ns = self.left_ns.swap(0, Ordering::Relaxed);
+        if left_ns > 0 {
+            self.was_away.store(now_ns.saturating_sub(left_ns) > AWAY_NS, Ordering::Relaxed);
+        }
     }
 
     /// Repeats sends at their deadlines, for ever.
@@ -192,8 +211,10 @@ fn process() -> &'static Process {
 /// Calls the engine with the time in nanoseconds.
 pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
     let process = process();
+    let now_ns = process.now_ns();
+    process.note_call(now_ns);
     let mut engine = process.engine();
-    let result = call(&mut engine, process.now_ns());
+    let result = call(&mut engine, now_ns);
     if engine.next_deadline_ns().is_some() {
         if !process.has_thread.swap(true, Ordering::Relaxed)
             && start("rackloom-verbs", || process.run()).is_err()
@@ -207,10 +228,14 @@ pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
 }
 
 /// Advances requests from and to other processes, for a program that polls and finds nothing. Returns false if that brings nothing.
+///
+/// A program that polls in a loop occupies a processor that the agents of the rack may need, so the calling thread yields to them first.
 pub(super) fn advance() -> bool {
     let Some(process) = PROCESS.get().filter(|process| process.is_on_fabric) else { return false };
+    rustix::thread::sched_yield();
     let now_ns = process.now_ns();
     process.polled_ns.store(now_ns, Ordering::Relaxed);
+    process.note_call(now_ns);
     // Another thread is at it.
     let Ok(mut engine) = process.engine.try_lock() else { return false };
     engine.poll(now_ns);
@@ -218,6 +243,20 @@ pub(super) fn advance() -> bool {
         engine.expire(now_ns);
     }
     true
+}
+
+/// Notes that the program gets completions. A program that was away after the last ones is so again: it does not poll while it waits for data of
+/// a peer in its memory, and the fabric would leave the node to its polls.
+pub(super) fn note_completions() {
+    let Some(process) = PROCESS.get().filter(|process| process.is_on_fabric) else { return };
+    let now_ns = process.now_ns();
+    process.note_call(now_ns);
+    process.left_ns.store(now_ns.max(1), Ordering::Relaxed);
+    if process.was_away.load(Ordering::Relaxed)
+        && let Ok(mut engine) = process.engine.try_lock()
+    {
+        engine.hand_over();
+    }
 }
 
 /// Starts a thread. It takes no signals: they are for the threads of the program.

@@ -530,6 +530,11 @@ impl Engine {
         self.transport.waiter()
     }
 
+    /// Has other threads place data of peers at once from now on, until the next [`Self::poll`].
+    pub fn hand_over(&mut self) {
+        self.transport.hand_over();
+    }
+
     /// Returns true if [`Self::poll`] is due within milliseconds, also without an event for the waiter.
     #[must_use]
     pub fn is_pressing(&self) -> bool {

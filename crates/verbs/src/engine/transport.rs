@@ -333,6 +333,9 @@ pub trait Transport: Send {
         None
     }
 
+    /// Has other threads place data of peers at once from now on, until the next [`Self::poll`]: the program does something else than polling.
+    fn hand_over(&mut self) {}
+
     /// Returns true if [`Self::poll`] has work that no wait of [`Self::waiter`] reports, so that it is due within milliseconds.
     fn is_pressing(&self) -> bool {
         false

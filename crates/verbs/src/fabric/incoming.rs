@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rackloom::fabric::NodeId;
 
 use super::message::{Message, Route};
-use crate::engine::{Arriving, Notice};
+use crate::engine::{Arriving, Notice, Outcome};
 
 /// Connection of a peer: its process and queue pair, and the queue pair of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +29,8 @@ pub(super) struct Incoming {
     pub(super) held: BTreeMap<Stream, BTreeMap<u32, Message>>,
     /// Connections whose peers have grants.
     pub(super) granted: BTreeSet<Stream>,
+    /// Replies that leave at the end of a poll.
+    pub(super) replies: BTreeMap<NodeId, Vec<(u64, Outcome)>>,
 }
 
 pub(super) struct Arrival {
@@ -44,5 +46,6 @@ impl Incoming {
     pub(super) fn forget(&mut self, peer: NodeId) {
         self.granted.retain(|stream| stream.process != peer);
         self.held.retain(|stream, _| stream.process != peer);
+        self.replies.remove(&peer);
     }
 }

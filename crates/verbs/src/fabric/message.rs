@@ -11,6 +11,8 @@ pub(super) const MESSAGE_BYTES: usize = 4096 + 256;
 const DATAGRAM_BYTES: usize = 4096;
 /// Most bytes of data that a message for a receive carries. Inline data fit, and the message fits the 4096 bytes that the fabric sends at once.
 pub(super) const DATA_BYTES: usize = 4096 - 32;
+/// Most outcomes of a message.
+pub(super) const REPLIES_MAX: usize = 64;
 /// Most parts of memory from which the data of a message are fetched.
 pub(super) const SOURCES_MAX: usize = 32;
 
@@ -74,8 +76,8 @@ pub(super) enum Message {
         header: Datagram,
         data: Vec<u8>,
     },
-    /// Outcome of a request.
-    Reply { number: u64, outcome: Outcome },
+    /// Outcomes of requests, by the numbers of the requests.
+    Replies(Vec<(u64, Outcome)>),
     /// Answer to an application.
     Granted { number: u64, grant: Grant },
     /// The queue pair executes requests of its peer no longer: grants for it are over.
@@ -86,7 +88,7 @@ const SEND: u8 = 1;
 const WRITTEN: u8 = 2;
 const APPLY: u8 = 3;
 const DATAGRAM: u8 = 4;
-const REPLY: u8 = 5;
+const REPLIES: u8 = 5;
 const GRANTED: u8 = 6;
 const CLOSED: u8 = 7;
 
@@ -187,6 +189,14 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn replies(&mut self) -> Option<Vec<(u64, Outcome)>> {
+        let mut replies = Vec::new();
+        while !self.0.is_empty() {
+            replies.push((self.u64()?, self.outcome()?));
+        }
+        (replies.len() <= REPLIES_MAX).then_some(replies)
+    }
+
     fn outcome(&mut self) -> Option<Outcome> {
         let (code, wait_ns) = (self.u8()?, self.u64()?);
         Some(match code {
@@ -247,9 +257,12 @@ impl Message {
                     .bytes(&header.destination);
                 to.u8(header.traffic_class).u32(header.flow_label).u8(header.hop_limit).bytes(data);
             }
-            Self::Reply { number, outcome } => {
-                let (code, wait_ns) = outcome_code(*outcome);
-                to.u8(REPLY).u8(0).u64(*number).u8(code).u64(wait_ns);
+            Self::Replies(replies) => {
+                to.u8(REPLIES).u8(0);
+                for (number, outcome) in replies {
+                    let (code, wait_ns) = outcome_code(*outcome);
+                    to.u64(*number).u8(code).u64(wait_ns);
+                }
             }
             Self::Granted { number, grant } => {
                 to.u8(GRANTED).u8(0).u64(*number).u64(grant.virtual_base).u64(grant.length);
@@ -293,7 +306,7 @@ impl Message {
                 let data = from.data(DATAGRAM_BYTES)?.to_vec();
                 Self::Datagram { from: sender, to, immediate, is_solicited, header, data }
             }
-            REPLY => Self::Reply { number: from.u64()?, outcome: from.outcome()? },
+            REPLIES => Self::Replies(from.replies()?),
             GRANTED => Self::Granted {
                 number: from.u64()?,
                 grant: Grant { virtual_base: from.u64()?, length: from.u64()?, key: from.u64()? },
@@ -352,7 +365,8 @@ mod tests {
             Message::Granted { number: 4, grant: Grant { virtual_base: 0x1000, length: 64, key: 99 } },
             Message::Closed { queue_pair: 17 },
         ];
-        all.extend(outcomes.map(|outcome| Message::Reply { number: 3, outcome }));
+        all.push(Message::Replies(vec![(u64::MAX, Outcome::Done); REPLIES_MAX]));
+        all.push(Message::Replies((7..).zip(outcomes).collect()));
         all
     }
 

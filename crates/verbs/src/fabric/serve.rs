@@ -3,7 +3,7 @@
 use rackloom::fabric::{Ended, Error, Key, NodeId, RegionId, RemoteAddress};
 
 use super::incoming::{Arrival, Stream};
-use super::message::{Content, Grant, Message, Route, Source};
+use super::message::{Content, Grant, Message, REPLIES_MAX, Route, Source};
 use super::operation::{INCOMING, RECEIVED, Start};
 use super::transport::{FabricTransport, notice};
 use crate::engine::{
@@ -34,7 +34,9 @@ impl FabricTransport {
 
     fn serve(&mut self, peer: NodeId, message: Message, target: &mut dyn Target) {
         match message {
-            Message::Reply { number, outcome } => self.replied(peer, number, outcome),
+            Message::Replies(replies) => {
+                replies.into_iter().for_each(|(number, outcome)| self.replied(peer, number, outcome));
+            }
             Message::Granted { number, grant } => self.granted(peer, number, grant),
             Message::Closed { queue_pair } => {
                 self.jobs.revoke(peer, queue_pair);
@@ -127,8 +129,20 @@ impl FabricTransport {
         Request { ticket, from, to, message: 0, operation }
     }
 
+    /// Adds a reply. Replies to one peer leave together, because each message costs a frame.
     fn reply(&mut self, peer: NodeId, route: Route, outcome: Outcome) {
-        self.notify(peer, Message::Reply { number: route.number, outcome });
+        let replies = self.requests.replies.entry(peer).or_default();
+        replies.push((route.number, outcome));
+        if replies.len() == REPLIES_MAX {
+            self.send_replies();
+        }
+    }
+
+    /// Sends the replies of this poll.
+    pub(super) fn send_replies(&mut self) {
+        for (peer, replies) in std::mem::take(&mut self.requests.replies) {
+            self.notify(peer, Message::Replies(replies));
+        }
     }
 
     /// Gets the data of a long message into a receive.
