@@ -42,6 +42,8 @@ struct Process {
     changed: Condvar,
     start: Instant,
     has_thread: AtomicBool,
+    /// Time at which the thread that repeats sends wakes by itself. Written and read under the lock of the engine.
+    wakes_ns: AtomicU64,
     /// Queue pairs of other processes may be reached.
     is_on_fabric: bool,
     /// Time of the last poll of the program.
@@ -60,6 +62,7 @@ impl Process {
             changed: Condvar::new(),
             start: Instant::now(),
             has_thread: AtomicBool::new(false),
+            wakes_ns: AtomicU64::new(0),
             is_on_fabric,
             polled_ns: AtomicU64::new(0),
             left_ns: AtomicU64::new(0),
@@ -92,7 +95,9 @@ impl Process {
         loop {
             let now_ns = self.now_ns();
             engine.expire(now_ns);
-            engine = match engine.next_deadline_ns() {
+            let deadline_ns = engine.next_deadline_ns();
+            self.wakes_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
+            engine = match deadline_ns {
                 None => self.changed.wait(engine).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline_ns) => {
                     let wait = Duration::from_nanos(deadline_ns.saturating_sub(now_ns));
@@ -215,14 +220,17 @@ pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
     process.note_call(now_ns);
     let mut engine = process.engine();
     let result = call(&mut engine, now_ns);
-    if engine.next_deadline_ns().is_some() {
+    if let Some(deadline_ns) = engine.next_deadline_ns() {
         if !process.has_thread.swap(true, Ordering::Relaxed)
             && start("rackloom-verbs", || process.run()).is_err()
         {
             // The next call tries again.
             process.has_thread.store(false, Ordering::Relaxed);
         }
-        process.changed.notify_one();
+        // A deadline that follows the one that the thread waits for needs no wake-up, which would cost as much as the call.
+        if deadline_ns < process.wakes_ns.load(Ordering::Relaxed) {
+            process.changed.notify_one();
+        }
     }
     result
 }
