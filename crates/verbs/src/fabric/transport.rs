@@ -1,10 +1,7 @@
 //! The transport: operations of the fabric, messages, and the calls of the engine.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{self, Completion, Error, Node, NodeId, Queue};
@@ -20,8 +17,8 @@ use super::port::PortWatch;
 use super::regions::Regions;
 use super::slots::Slots;
 use crate::engine::{
-    Address, Carried, Notice, Operation, Outcome, Port, Region, Request, Target, Ticket, Transport,
-    Waiter as Wait, addresses_of,
+    Address, Carried, Notice, Operation, Outcome, Port, Region, Request, Target, Ticket, Transport, Waiter,
+    addresses_of,
 };
 use crate::layout::Gid;
 
@@ -34,8 +31,6 @@ const INCOMING_SLOTS: usize = 256;
 const MESSAGE_TAG: u64 = 0x7263_6b6c_6f6f_6d01;
 /// Tag of receives that only report the loss of a peer. Nothing is sent with it.
 const WATCH_TAG: u64 = 0x7263_6b6c_6f6f_6d02;
-/// Tag of the receive for which the fabric drives the node while the program does not poll. Nothing is sent with it.
-const TASK_TAG: u64 = 0x7263_6b6c_6f6f_6d03;
 /// Interval between two posts of receives that failed because no peer was reached.
 const POST_INTERVAL: Duration = Duration::from_millis(1);
 /// Number of polls between two looks for connections that have closed.
@@ -74,7 +69,6 @@ pub struct FabricTransport {
     pub(super) idle: Vec<usize>,
     /// Time of the next post of receives.
     pub(super) post_due: Instant,
-    task: Option<fabric::Request<'static, fabric::Received>>,
 }
 
 impl FabricTransport {
@@ -113,7 +107,6 @@ impl FabricTransport {
             port,
             idle,
             post_due: Instant::now(),
-            task: None,
         })
     }
 
@@ -306,7 +299,7 @@ impl Transport for FabricTransport {
         std::mem::take(&mut self.ended)
     }
 
-    fn waiter(&self) -> Option<Wait> {
+    fn waiter(&self) -> Option<Waiter> {
         let (node, queue) = (self.node.clone(), Arc::clone(&self.queue));
         Some(Box::new(move |timeout: Duration| {
             node.wait_until_filled(&queue, timeout);
@@ -314,14 +307,9 @@ impl Transport for FabricTransport {
     }
 
     fn hand_over(&mut self) {
-        // A task that waits is what the fabric drives a node for. This one waits for a message that is never sent.
-        let task = self.task.get_or_insert_with(|| {
-            let into = self.outgoing.slice(0, 0);
-            self.node.receive(None, TASK_TAG, 0, &into)
-        });
-        if Pin::new(task).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            self.task = None;
-        }
+        // The end of a driver wakes the thread of the fabric, which then sleeps at the doorbell of the node. A task would keep it awake, beside a
+        // program that occupies a processor.
+        drop(self.node.drive());
     }
 
     fn is_pressing(&self) -> bool {
