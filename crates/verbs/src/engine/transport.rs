@@ -3,7 +3,7 @@
 //! The engine decides order, retries, errors and completions. A transport moves a request to the target and the outcome back. It may do so at
 //! once, or later: then it returns [`Carried::Pending`] and the outcome is given to [`super::Engine::finish`].
 //!
-//! A queue pair may have a window of requests at its transport. Requests of different kinds are never there together, apart from plain writes and writes
+//! A queue pair may have a window of requests at its transport. Requests of different kinds are never there together, apart from plain writes and one write
 //! with immediate data behind them. The transport keeps the order of the others: data of a write become visible after those of the writes before, and the
 //! target executes messages and atomic operations in the order in which they were carried.
 

@@ -146,13 +146,12 @@ pub struct Send {
 impl Send {
     /// Returns true if the send may be at the transport together with the one before it.
     ///
-    /// A send of another kind waits, so the peer executes it after all others. A write may be repeated with its immediate data, and a plain write
-    /// behind it would then be made twice: it waits, too.
+    /// A send of another kind waits, so the peer executes it after all others. Nothing follows immediate data: a write behind them could be repeated with
+    /// them, after the peer has used what it wrote.
     pub(super) const fn may_follow(&self, before: &Self) -> bool {
         match (before.kind, self.kind) {
             (Kind::Send { .. }, Kind::Send { .. })
-            | (Kind::Write { immediate: None, .. }, Kind::Write { .. })
-            | (Kind::Write { immediate: Some(_), .. }, Kind::Write { immediate: Some(_), .. }) => true,
+            | (Kind::Write { immediate: None, .. }, Kind::Write { .. }) => true,
             (Kind::Read { .. }, Kind::Read { .. }) => !self.is_fenced,
             (before, kind) => before.is_atomic() && kind.is_atomic() && !self.is_fenced,
         }

@@ -256,9 +256,8 @@ impl FabricTransport {
         self.ended.push((job.ticket, outcome));
         match outcome {
             Outcome::Done | Outcome::NotReady { .. } => {}
-            Outcome::NoAnswer => self.jobs.revoke(job.connection.process, job.connection.to),
             _ => {
-                // The region or the connection may be gone, and the queue pair enters the error state.
+                // The region or the connection may be gone. Requests behind this one are repeated after it, or are flushed.
                 self.jobs.revoke(job.connection.process, job.connection.to);
                 self.fail_line(job.connection, number, outcome);
             }
