@@ -30,14 +30,19 @@ fn the_last_bytes_of_a_write_appear_after_all_earlier_writes() {
             let (before, new) = (target.bytes(), source.bytes());
             let mut found = Vec::new();
             rack.until("the writes end", |_| {
-                let bytes = target.bytes();
-                let written = |id: usize, length: usize| {
+                let written = |bytes: &[u8], id: usize, length: usize| {
                     let (now, old) = (&bytes[id * 70_000..][..length], &before[id * 70_000..][..length]);
                     (now == &new[..length], now[length - 1] != old[length - 1])
                 };
-                let last = (0..8).rev().find(|id| written(*id, lengths[*id]).1);
+                // Other threads write meanwhile, so the bytes of the earlier writes are read after the last byte.
+                let bytes = target.bytes();
+                let last = (0..8).rev().find(|id| written(&bytes, *id, lengths[*id]).1);
+                let bytes = target.bytes();
                 for id in 0..last.unwrap_or(0) {
-                    assert!(written(id, lengths[id]).0, "{more}{lengths:?}: write {id} before {last:?}");
+                    assert!(
+                        written(&bytes, id, lengths[id]).0,
+                        "{more}{lengths:?}: write {id} before {last:?}"
+                    );
                 }
                 found.extend(drain(&a.sends));
                 (found.len() == 8).then_some(())
