@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{self, Completion, Error, Node, NodeId, Queue};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::directory::{Directory, Place};
@@ -300,9 +301,15 @@ impl Transport for FabricTransport {
     }
 
     fn waiter(&self) -> Option<Waiter> {
-        let (node, queue) = (self.node.clone(), Arc::clone(&self.queue));
+        // A thread that waits in the node drives it, and polls of the program then leave the node to that thread, also while it has no processor. So
+        // the fabric's own thread drives, and this one waits for completions.
+        let queue = Arc::clone(&self.queue);
         Some(Box::new(move |timeout: Duration| {
-            node.wait_until_filled(&queue, timeout);
+            let Ok(descriptor) = queue.descriptor() else { return std::thread::sleep(timeout) };
+            let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+            let timeout = Timespec::try_from(timeout).ok();
+            // After a signal the caller polls and waits again.
+            let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
         }))
     }
 
