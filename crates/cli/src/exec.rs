@@ -1,11 +1,8 @@
 //! `rackloom exec` and `rackloom env`: programs on seats of a rack that is up.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
@@ -44,7 +41,9 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     }
     let error = Command::new(program).args(rest).envs(environment).exec();
     // A folder of PATH that cannot be searched is the error of the system, also if no folder has the program.
-    let (code, hint) = if error.kind() == ErrorKind::NotFound || !exists(program) {
+    let (code, hint) = if error.kind() == ErrorKind::NotFound
+        || !programs::paths_of(program).iter().any(|path| path.exists())
+    {
         (NOT_FOUND, "it is searched in PATH unless its name has a `/`")
     } else {
         (NOT_EXECUTABLE, "it must be an executable file")
@@ -52,15 +51,6 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     let program = program.to_string_lossy();
     failure::print(&Failure::bad_input(format!("cannot run {program}: {error}")).hint(hint));
     Ok(ExitCode::from(code))
-}
-
-/// Returns true if there is a file of this name, in a folder of `PATH` unless the name has a `/`.
-fn exists(program: &OsStr) -> bool {
-    if program.as_bytes().contains(&b'/') {
-        return Path::new(program).exists();
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
 
 /// Returns the seat with this name, or that of the rank in the environment.
@@ -140,6 +130,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]

@@ -176,14 +176,13 @@ fn supervise(job: &Job) -> Result<bool> {
     let (mut waiting, mut wrong) = (job.nodes, 0);
     println!("{:<12} {:>12} {:>12} {:>12}", "all-reduce", "median (us)", "least (us)", "most (us)");
     while let Some(event) = processes.next()? {
-        let line = match event {
+        let (index, line) = match event {
             Event::Line { index, line } => (index, line),
             Event::Ended { index, status } if !status.success() => {
                 return Err(format!("rank {index} has ended with {status}").into());
             }
             Event::Ended { .. } => continue,
         };
-        let (index, line) = line;
         let words: Vec<_> = line.split(' ').collect();
         match words[..] {
             [row, wrong_here, median, least, most] => {

@@ -163,12 +163,9 @@ impl Running {
     fn command(&self, membership: &Membership, transfer: &Transfer, source: Source<'_>) -> Command<'static> {
         let word = membership.word(transfer.to, self.layout.signal(self.set, transfer.arrival));
         let signal = Signal::set(word, self.run.number());
-        let mut local = self.local(membership, transfer.from, transfer.source);
-        if let (Source::Region(region, base), Buffer::Input) = (source, transfer.source.buffer) {
-            let bytes = transfer.source.bytes(self.arithmetic.element_bytes());
-            local.region = region.options().region;
-            local.offset = base + bytes.start as u64;
-        }
+        let bytes = transfer.source.bytes(self.arithmetic.element_bytes());
+        let (region, offset) = self.place(membership, source, transfer.source.buffer, bytes.start);
+        let local = LocalRange { region: region.options().region, offset, length: bytes.len() as u64 };
         let target = match transfer.source.length {
             0 => word,
             _ => membership.array(transfer.to, self.local(membership, transfer.to, transfer.target).offset),
@@ -187,6 +184,22 @@ impl Running {
             offset: buffer + bytes.start as u64,
             length: bytes.len() as u64,
         }
+    }
+
+    /// Returns the region with a buffer of this member, and the position of a byte in it. An array of the caller is in no region: what is put of it
+    /// is in the staging.
+    fn place<'p>(
+        &self,
+        membership: &'p Membership,
+        source: Source<'p>,
+        buffer: Buffer,
+        offset: usize,
+    ) -> (&'p Region, u64) {
+        let (region, base) = match (source, buffer) {
+            (Source::Region(region, base), Buffer::Input) => (region, base),
+            _ => (&membership.memory.arrays, self.buffer(membership, buffer)),
+        };
+        (region, base + offset as u64)
     }
 
     /// Returns the offset of a buffer of this member.
@@ -269,15 +282,8 @@ struct OnCore<'r> {
 }
 
 impl OnCore<'_> {
-    /// Returns the region with a buffer, and the position of a byte in it. An array of the caller is in no region.
     fn place(&self, buffer: Buffer, offset: usize) -> (&Region, u64) {
-        match (self.source, buffer) {
-            (Source::Region(region, base), Buffer::Input) => (region, base + offset as u64),
-            _ => {
-                let base = self.running.buffer(self.membership, buffer);
-                (&self.membership.memory.arrays, base + offset as u64)
-            }
-        }
+        self.running.place(self.membership, self.source, buffer, offset)
     }
 
     /// Copies elements of the caller's array to the staging, unless they are there.

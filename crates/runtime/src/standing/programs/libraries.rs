@@ -64,7 +64,7 @@ fn link(library: &Path, folder: &Path) -> io::Result<()> {
 /// Returns the reason why a program cannot load the rack's libraries, or `None`. It holds its seat all the same.
 #[must_use]
 pub fn loads_no_library(program: &OsStr) -> Option<&'static str> {
-    let path = found(program)?;
+    let path = paths_of(program).into_iter().find(|path| path.is_file())?;
     let file = File::open(&path).ok()?;
     let metadata = file.metadata().ok()?;
     let mode = metadata.permissions().mode();
@@ -77,13 +77,13 @@ pub fn loads_no_library(program: &OsStr) -> Option<&'static str> {
     (is_static(&file) == Some(true)).then_some("it is static, and loads no libraries")
 }
 
-/// Returns the file of a program.
-fn found(program: &OsStr) -> Option<PathBuf> {
+/// Returns the paths at which a program is searched: in the folders of `PATH`, unless its name has a `/`.
+pub fn paths_of(program: &OsStr) -> Vec<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
-        return Some(program.into());
+        return vec![program.into()];
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).collect()
 }
 
 /// Returns true if an ELF file of 64 bits has no loader. `None` for other files.
