@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use rackloom_runtime::machine::interruption::Interruption;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::standing::StandingRack;
-use rackloom_runtime::standing::programs::{self, SeatOutput};
+use rackloom_runtime::standing::programs::{self, ProgramNet, SeatOptions, SeatOutput, TakenSeat};
 
-use crate::arguments::{EnvArguments, ExecArguments, Output};
+use crate::arguments::{EnvArguments, ExecArguments, Net, Output};
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 use crate::reporting;
@@ -33,8 +33,17 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         return on_seats(&rack, arguments);
     }
     let seat = seat(&rack, arguments.seat.as_deref())?;
-    let environment = programs::take_for_this_process(&rack, &seat, arguments.hold, &Program::current())?;
+    let net = if arguments.net == Net::Rack { ProgramNet::Rack } else { ProgramNet::Host };
+    let options = SeatOptions { holds: arguments.hold, net };
+    let TakenSeat { environment, network } =
+        programs::take_for_this_process(&rack, &seat, options, &Program::current())?;
     drop(rack);
+    if let Some(network) = &network {
+        let refused = rackloom::ip::enter(network).map_err(|error| {
+            Failure::new(Exit::CouldNotStart, format!("cannot enter the network of seat {seat}: {error}"))
+        })?;
+        refused.iter().for_each(|refusal| reporting::print_to_stderr(&format!("note: {refusal}")));
+    }
     if let Some(reason) = programs::loads_no_library(program) {
         let name = program.to_string_lossy();
         reporting::print_to_stderr(&format!("note: {name} cannot use the device rackloom0: {reason}"));
@@ -68,6 +77,9 @@ fn on_seats(rack: &StandingRack, arguments: &ExecArguments) -> Result<ExitCode, 
         command.args(["--rack", rack.name(), "--seat", seat]);
         if arguments.hold {
             command.arg("--hold");
+        }
+        if arguments.net == Net::Rack {
+            command.args(["--net", "rack"]);
         }
         command.arg("--").args(&arguments.program);
         (seat.clone(), command)

@@ -78,6 +78,26 @@ pub enum Notice {
     },
 }
 
+/// Frames of IP over the fabric, at one seat.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(default)]
+pub struct IpCounters {
+    /// Frames that the other node has. Up to 64 KiB of a stream are one frame.
+    pub frames_sent: u64,
+    /// Their bytes, with a header of 10 bytes each.
+    pub bytes_sent: u64,
+    /// Frames that the program was given.
+    pub frames_received: u64,
+    /// Their bytes, with a header of 10 bytes each.
+    pub bytes_received: u64,
+    /// Frames that were dropped because their node had too many in flight.
+    pub queue_full: u64,
+    /// Frames that were dropped because their node was not reached, or does not exist.
+    pub unreached: u64,
+    /// Received frames that the kernel of the program had no space for, or refused.
+    pub refused: u64,
+}
+
 /// Status of a seat.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct SeatStatus {
@@ -106,6 +126,9 @@ pub struct SeatStatus {
     /// Operations of its job over mapped memory and in frames; absent if it shares no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<PathReport>,
+    /// Frames of IP over the fabric; absent without an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpCounters>,
     /// Bytes that a program on the seat has moved through mapped memory of other nodes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub direct_bytes: u64,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::links::{LinkStatus, PathStatus};
+use crate::notice::IpCounters;
 use crate::order::Joined;
 use crate::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
 use crate::submitted::{JobList, JobNumber, Submission};
@@ -174,9 +175,23 @@ pub struct RackStatus {
     /// Both directions of every link with an end here, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkStatus>,
+    /// IP over the fabric; absent in a rack without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpStatus>,
     /// Submitted jobs, accounts of tenants and use of nodes; absent before the first submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<JobList>,
+}
+
+/// IP over the fabric in a rack for programs.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(default)]
+pub struct IpStatus {
+    /// Network of all seats, such as `10.82.0.0/16`.
+    pub network: String,
+    /// Reason why no seat has an interface; absent if they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// Fault in effect.
@@ -233,6 +248,9 @@ pub struct MemberStatus {
     /// Operations of its job over mapped memory and in frames; absent if it shares no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<PathReport>,
+    /// Frames of IP over the fabric; absent for members without an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpCounters>,
 }
 
 impl Answer {

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub const RACK_VARIABLE: &str = "RACKLOOM_RACK";
 /// Environment variable: seat of the process.
 pub const SEAT_VARIABLE: &str = "RACKLOOM_SEAT";
+/// Environment variable: IP address of the seat, in a rack with IP over the fabric.
+pub const ADDRESS_VARIABLE: &str = "RACKLOOM_ADDRESS";
 /// Environment variable: number of the job.
 pub const JOB_VARIABLE: &str = "RACKLOOM_JOB";
 /// Environment variable: rank of the process in the job.

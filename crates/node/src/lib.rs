@@ -3,7 +3,7 @@
 //! The protocol core ([`rackloom_protocol`]) makes all decisions and performs no input or output. This crate adds frame devices ([`wires`]), bytes
 //! ([`memory`]), time ([`clock`]), sleep ([`waiting`]), and the loop that joins them ([`runtime`]). Members of one server may map one another's
 //! memory instead of using the wire ([`sharing`]). [`pool`] allocates blocks of a node's own memory. [`namespaces`] creates the virtual cables of the
-//! packet wire. [`seat`] opens the devices that a seat of a rack of several processes is granted.
+//! packet wire. [`ip`] is the network interface of a program on a seat. [`seat`] opens the devices that a seat of a rack of several processes is granted.
 //!
 //! This crate starts no processes, prints nothing and never exits. The command-line program does that.
 
@@ -18,6 +18,7 @@ mod copying;
 pub mod fabric;
 mod fetch;
 pub mod hosts;
+pub mod ip;
 mod mapping;
 pub mod memory;
 pub mod namespaces;

@@ -123,6 +123,7 @@ fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
+    ports.arm_ringer();
     doorbell.park(|| ports.ready() || ready(), || remaining(clock, until));
     false
 }
@@ -139,11 +140,13 @@ fn poll_descriptors(ports: &Ports, timeout_ns: u64) -> bool {
     // Ports of one namespace share one descriptor for link events.
     carriers.dedup_by_key(|descriptor| descriptor.as_raw_fd());
     descriptors.extend(carriers.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let carriers = descriptors.len();
+    descriptors.extend(ports.watched_descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let _slack = Slack::for_sleep(timeout_ns);
     // The descriptors are readable, have failed, or the call was interrupted or timed out. The next poll finds out which.
     let _ = poll(&mut descriptors, Some(&timespec(timeout_ns)));
     // A socket whose interface has disappeared fails, which is a carrier change too.
-    let (frames, carriers) = descriptors.split_at(frames);
+    let (frames, carriers) = descriptors[..carriers].split_at(frames);
     let fails = |descriptor: &PollFd<'_>| descriptor.revents().intersects(PollFlags::ERR | PollFlags::HUP);
     carriers.iter().any(|descriptor| !descriptor.revents().is_empty()) || frames.iter().any(fails)
 }

@@ -1,6 +1,6 @@
 //! Arguments of `rackloom exec` and `rackloom env`: programs on seats.
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").args(["seat", "seats"])))]
@@ -15,12 +15,25 @@ pub(crate) struct ExecArguments {
     /// Seats of several processes of the program, such as n0,n1 or n0..n3; their output has the seat's name before each line
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     pub(crate) seats: Vec<String>,
+    /// Network of the program: that of this host, or `rack`: the seat's own, with the interface rack0, over which IP goes through the fabric
+    #[arg(long, value_enum, default_value_t, value_name = "NETWORK")]
+    pub(crate) net: Net,
     /// Keep the node alive while the program is stopped, as by Ctrl-Z or in a debugger
     #[arg(long)]
     pub(crate) hold: bool,
     /// Program, and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// Network of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Net {
+    /// That of this host.
+    #[default]
+    Host,
+    /// That of the seat.
+    Rack,
 }
 
 #[derive(Debug, Args)]

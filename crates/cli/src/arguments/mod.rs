@@ -25,7 +25,7 @@ use rackloom_plan::{PayloadMode, WireKind};
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 use self::declared::{meaning, named, summary};
-pub(crate) use self::exec::{EnvArguments, ExecArguments};
+pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};

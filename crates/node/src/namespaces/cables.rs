@@ -49,7 +49,7 @@ pub fn create_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
 }
 
 /// Runs `work` with a netlink connection for the interfaces of this process's namespace.
-pub(super) fn with_netlink(
+pub(crate) fn with_netlink(
     work: impl AsyncFnOnce(&Handle) -> Result<(), NamespaceError>,
 ) -> Result<(), NamespaceError> {
     let netlink = forbidden("a netlink socket");
@@ -64,7 +64,7 @@ pub(super) fn with_netlink(
 }
 
 /// Returns the kernel's error.
-pub(super) fn cause_of(error: rtnetlink::Error) -> io::Error {
+pub(crate) fn cause_of(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
         other => io::Error::other(other.to_string()),

@@ -5,21 +5,22 @@
 //! for its ends. Namespaces have no names unless the user requests them ([`Names`]). Each exists as long as a process or an interface end in it, and
 //! the kernel removes it after the last one, however that ended.
 //!
-//! An unprivileged user gets the right to do this from a user namespace of its own, in which it counts as root and which gives it no rights outside.
-//! Some systems forbid even that. Then one typed error names the step.
+//! An unprivileged user gets the right to do this from a user namespace of its own, in which it keeps its number, has all capabilities, and which
+//! gives it no rights outside. Some systems forbid even that. Then one typed error names the step.
 
 mod bridges;
 mod cables;
 mod interfaces;
 mod link_events;
 mod names;
+mod rights;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{geteuid, getgid, getuid};
+use rustix::process::geteuid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use thiserror::Error;
 
@@ -27,10 +28,13 @@ pub use bridges::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
 #[cfg(test)]
 pub(crate) use cables::remove;
 pub use cables::{Cable, CableEnd, create_cables};
+pub(crate) use cables::{cause_of, with_netlink};
 pub use interfaces::{bring_up, set_mtu, switch_off, switch_on_all};
 pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
 pub(crate) use link_events::LinkEvents;
 pub use names::{NameError, Names, sweep_names_after};
+pub(crate) use rights::pass_on;
+pub use rights::{enter_user_namespace, may_make_namespaces};
 
 /// Error of namespaces and cables: the packet wire is not available.
 ///
@@ -80,16 +84,7 @@ pub fn enter_supervisor_namespaces() -> Result<(), NamespaceError> {
     if geteuid().is_root() && enter_new_network_namespace().is_ok() {
         return Ok(());
     }
-    let (user, group) = (getuid().as_raw(), getgid().as_raw());
-    // SAFETY: needed to get the right to make namespaces. `unshare` with these flags leaves file descriptors, memory and working directory shared as
-    // they are. It changes only the rights of this thread, and the kernel refuses processes with several threads.
-    unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET) }
-        .map_err(forbidden("a user namespace"))?;
-    let map = forbidden("to be root in its own user namespace");
-    write_map("/proc/self/setgroups", format_args!("deny"))
-        .and_then(|()| write_map("/proc/self/uid_map", format_args!("0 {user} 1")))
-        .and_then(|()| write_map("/proc/self/gid_map", format_args!("0 {group} 1")))
-        .map_err(map)
+    rights::enter_new_user_namespace(UnshareFlags::NEWNET)
 }
 
 /// Moves this process into an empty network namespace of its own. For a child between fork and exec: it makes nothing but system calls.
@@ -101,7 +96,7 @@ pub fn enter_new_network_namespace() -> io::Result<()> {
     // are, and sockets that are open stay where they were opened.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
     // Interfaces without IPv6 send no neighbour discovery. Correctness does not depend on it.
-    let _ = write_map("/proc/sys/net/ipv6/conf/default/disable_ipv6", format_args!("1"));
+    let _ = rights::write_line("/proc/sys/net/ipv6/conf/default/disable_ipv6", format_args!("1"));
     Ok(())
 }
 
@@ -111,6 +106,15 @@ pub fn enter_new_network_namespace() -> io::Result<()> {
 /// # Errors
 /// [`NamespaceError::Forbidden`], with the right that the system lacks or refuses.
 pub fn enter_network_namespace_beside(process: u32) -> Result<(), NamespaceError> {
+    enter_user_namespace_of(process)?;
+    enter_new_network_namespace().map_err(forbidden("a network namespace"))
+}
+
+/// Moves this process into the user namespace of another process of this user, unless it is there. Fails in a process with more than one thread.
+///
+/// # Errors
+/// [`NamespaceError::Forbidden`], with the right that the system refuses.
+pub fn enter_user_namespace_of(process: u32) -> Result<(), NamespaceError> {
     let path = format!("/proc/{process}/ns/user");
     let its = File::open(path).map_err(forbidden("the supervisor's user namespace"))?;
     let identity = |file: &File| file.metadata().map(|about| (about.dev(), about.ino()));
@@ -119,7 +123,7 @@ pub fn enter_network_namespace_beside(process: u32) -> Result<(), NamespaceError
         move_into_link_name_space(its.as_fd(), Some(LinkNameSpaceType::User))
             .map_err(forbidden("to enter the supervisor's user namespace"))?;
     }
-    enter_new_network_namespace().map_err(forbidden("a network namespace"))
+    Ok(())
 }
 
 /// Returns the identity of a process's network namespace. It is equal for two processes if they share the namespace.
@@ -131,16 +135,6 @@ pub fn network_namespace_of(process: u32) -> io::Result<(u64, u64)> {
     Ok((about.dev(), about.ino()))
 }
 
-/// Writes a short text in one system call, without allocating.
-fn write_map(path: &str, text: std::fmt::Arguments<'_>) -> io::Result<()> {
-    let mut buffer = [0; 64];
-    let mut rest = &mut buffer[..];
-    rest.write_fmt(text)?;
-    let unused = rest.len();
-    let length = buffer.len() - unused;
-    File::options().write(true).open(path)?.write_all(&buffer[..length])
-}
-
-fn forbidden<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> NamespaceError {
+pub(crate) fn forbidden<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> NamespaceError {
     move |cause| NamespaceError::Forbidden { step, cause: cause.into() }
 }

@@ -9,6 +9,7 @@
 //! device and authenticates frames. [`exchangeable_port`] holds any device and lets it be exchanged. [`Ports`] combines the devices of a node into one
 //! [`rackloom_protocol::Wires`]. All of them pass one conformance suite.
 
+mod bell_ringer;
 #[cfg(test)]
 mod carrier_tests;
 #[cfg(test)]

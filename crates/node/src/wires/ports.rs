@@ -2,9 +2,13 @@
 //!
 //! A [`LeaseId`] has the port in its upper bits and the device's own lease in its lower bits. Finding a frame takes two shifts and no table.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use rackloom_protocol::{BatchedWires, Instant, KeptFrames, LeaseId, PinnedFrames, PortId, Wires, Write};
 use thiserror::Error;
 
+use super::bell_ringer::BellRinger;
 use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, FaultHand, Offered, WakeSource};
 
 const DEVICE_LEASE_BITS: u32 = 20;
@@ -45,6 +49,16 @@ pub struct Ports {
     doorbell: Option<Doorbell>,
     /// Set if memory reads frames in place.
     holds: bool,
+    /// Descriptor beside those of the devices that ends a sleep when it is readable.
+    watched: Option<Watched>,
+}
+
+/// Descriptor that ends a sleep.
+enum Watched {
+    /// The sleeper waits for descriptors.
+    Descriptor(OwnedFd),
+    /// The sleeper waits for a doorbell, which a thread rings.
+    Ringer(BellRinger),
 }
 
 impl Ports {
@@ -61,7 +75,40 @@ impl Ports {
             return Err(PortsError::FrameTooLarge { frame_bytes_max });
         }
         let doorbell = common_doorbell(&devices)?;
-        Ok(Self { devices, doorbell, scratch: Vec::with_capacity(FRAME_BYTES_MAX), holds: false })
+        Ok(Self {
+            devices,
+            doorbell,
+            scratch: Vec::with_capacity(FRAME_BYTES_MAX),
+            holds: false,
+            watched: None,
+        })
+    }
+
+    /// Ends sleeps of the member when `descriptor` is readable, from now on. The caller checks it before each sleep.
+    ///
+    /// # Errors
+    /// A thread is needed, and cannot be started.
+    pub fn watch(&mut self, descriptor: OwnedFd) -> io::Result<()> {
+        self.watched = Some(match &self.doorbell {
+            Some(doorbell) => Watched::Ringer(BellRinger::start(descriptor, doorbell.clone())?),
+            None => Watched::Descriptor(descriptor),
+        });
+        Ok(())
+    }
+
+    /// Returns the descriptor that a sleep without a doorbell waits for beside the devices.
+    pub(crate) fn watched_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.watched {
+            Some(Watched::Descriptor(descriptor)) => Some(descriptor.as_fd()),
+            _ => None,
+        }
+    }
+
+    /// Has the doorbell rung if the watched descriptor is readable. Call before a sleep on the doorbell.
+    pub(crate) fn arm_ringer(&self) {
+        if let Some(Watched::Ringer(ringer)) = &self.watched {
+            ringer.arm();
+        }
     }
 
     /// Returns the number of ports.

@@ -96,6 +96,13 @@ section! {
             ours = true;
             encoded = false;
         }
+        /// IP over the fabric in a rack for programs (`up --seats programs`): each seat has an interface `rack0` with an address.
+        /// Other commands ignore the key.
+        ip: bool {
+            form = Kind::Flag;
+            default = true;
+            encoded = false;
+        }
         /// Loads in flight per peer.
         outstanding_loads_max: u32 {
             form = Kind::Count(1, 65_536);

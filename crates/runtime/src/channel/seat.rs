@@ -120,6 +120,15 @@ impl Channel {
         self.flush()
     }
 
+    /// Sends a line with descriptors, over a socket that has taken everything before.
+    pub(crate) fn send_with(&mut self, message: &impl Serialize, sent: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        descriptors::send_batch(&self.stream, &line, 0, sent)?;
+        self.outgoing.extend_from_slice(&line[1..]);
+        self.flush()
+    }
+
     /// Queues a line, unless [`BACKLOG_BYTES_MAX`] bytes already wait. The line is dropped then.
     pub(crate) fn try_send(&mut self, message: &impl Serialize) -> io::Result<()> {
         if self.outgoing.len() < BACKLOG_BYTES_MAX { self.send(message) } else { self.flush() }

@@ -3,6 +3,7 @@
 //! Identity, tenant and regions come from the plan. The order says which seat of the plan this is, and which
 //! descriptors the inherited wires have.
 
+use rackloom::ip::Interface;
 use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_control::order::Start;
@@ -14,6 +15,7 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
 use super::incarnations::IncarnationChecks;
+use super::ip::{self, IpPort};
 use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
@@ -24,7 +26,7 @@ use crate::request::snapshots;
 use crate::request::work::{RackRequest, Work as CheckedWork};
 
 /// Opens the wires and registers the memory. Sends nothing.
-pub(super) fn begin(start: Start) -> Result<Seat, String> {
+pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, String> {
     let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
         RackRequest::from(start.source.clone()).work().map_err(|failure| failure.to_string())?;
     // Cables can be replaced in a rack in which a member may get a successor.
@@ -71,7 +73,16 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             } else {
                 rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints)
             };
-            let (endpoint, mut memory) = memory::allocate(&plan, node, Endpoint::new(config), &*job)?;
+            let beside = interface.as_ref().map_or_else(Vec::new, |_| ip::regions(member.tenant));
+            let bytes = beside.iter().fold(0, |sum, region| sum + region.length);
+            let (mut endpoint, mut memory) =
+                memory::allocate(&plan, node, Endpoint::new(config), &*job, bytes)?;
+            memory::allocate_beside(&mut memory, &mut endpoint, &beside)?;
+            let ip = interface.map(|interface| IpPort::new(interface, node, plan.endpoint_count()));
+            if let Some(ip) = &ip {
+                let watched = ip.descriptor().and_then(|descriptor| ports.watch(descriptor));
+                watched.map_err(|error| format!("cannot wait for frames of the program: {error}"))?;
+            }
             for reason in memory.take_frames_in_place(&mut ports) {
                 tracing::info!("{}: frames are copied once more on their path: {reason}", member.name);
             }
@@ -88,7 +99,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let nodes: Vec<_> =
                 plan.members[..plan.endpoint_count()].iter().map(|node| node.name.clone()).collect();
             let stop_at = StopAt::of_environment(&member.name, &nodes)?;
-            let mut work = Work::new(runtime, sharing, job, node, results, stop_at);
+            let mut work = Work::new(runtime, sharing, job, node, results, stop_at).with_ip(ip);
             if begins_anew {
                 work.watch_incarnations(IncarnationChecks::of(
                     node,

@@ -9,23 +9,24 @@ use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statist
 use rackloom_jobs::Job;
 use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 use rackloom_plan::{MemberPlan, Plan, ShareBy};
-use rackloom_protocol::{Endpoint, NodeId, RegionId};
+use rackloom_protocol::{Endpoint, NodeId, RegionConfig, RegionId};
 
 use super::sharing::Sharing;
 
 /// Length of the region with which the options are tried if the job has no memory.
 const TRIAL_BYTES: u64 = 4096;
 
-/// Allocates and registers the regions of the job.
+/// Allocates and registers the regions of the job. `beside`: bytes of regions that follow with [`allocate_beside`].
 pub(super) fn allocate(
     plan: &Plan,
     node: NodeId,
     mut endpoint: Endpoint,
     job: &dyn Job,
+    beside: u64,
 ) -> Result<(Endpoint, HostMemory), String> {
     let member = &plan.members[node.index()];
     let options = options(member);
-    let mut memory = HostMemory::limited(limits(plan, node));
+    let mut memory = HostMemory::limited(limits(plan, node, beside));
     let regions = job.regions();
     if regions.is_empty() {
         // The trial is not in the node's own memory: it would change the counts.
@@ -47,6 +48,21 @@ pub(super) fn allocate(
     Ok((endpoint, memory))
 }
 
+/// Allocates and registers regions of the seat itself, beside those of the job and beyond the memory of the node.
+pub(super) fn allocate_beside(
+    memory: &mut HostMemory,
+    endpoint: &mut Endpoint,
+    regions: &[RegionConfig],
+) -> Result<(), String> {
+    for region in regions {
+        memory
+            .allocate_with(region.region, region.length, MemoryOptions::default())
+            .map_err(|error| format!("cannot allocate {} bytes: {error}", region.length))?;
+        endpoint.register(*region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
+    }
+    Ok(())
+}
+
 fn options(member: &MemberPlan) -> MemoryOptions {
     let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped, .. } =
         member.memory;
@@ -59,8 +75,8 @@ fn options(member: &MemberPlan) -> MemoryOptions {
 }
 
 /// Returns the limits of a node. The node's tenant may use on this node what its quota leaves if the tenant's
-/// other nodes use all of their memory.
-fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
+/// other nodes use all of their memory. `beside`: bytes of the seat itself, which do not count.
+fn limits(plan: &Plan, node: NodeId, beside: u64) -> MemoryLimits {
     let own = &plan.members[node.index()];
     let quota = plan.tenants.iter().find(|quota| quota.tenant == own.tenant);
     let others = plan.members.iter().enumerate();
@@ -68,9 +84,9 @@ fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
     let theirs = others.fold(0_u64, |sum, (_, other)| sum.saturating_add(other.memory_bytes));
     let limit = quota.map(|quota| TenantLimit {
         tenant: own.tenant,
-        bytes_max: quota.memory_max_bytes.saturating_sub(theirs),
+        bytes_max: quota.memory_max_bytes.saturating_sub(theirs).saturating_add(beside),
     });
-    MemoryLimits::default().node(own.memory_bytes).tenant(limit)
+    MemoryLimits::default().node(own.memory_bytes.saturating_add(beside)).tenant(limit)
 }
 
 /// Logs a summary, and a line for each option that was not granted.
@@ -164,7 +180,7 @@ mod tests {
         let mut plan = plan(
             "name: trio\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 10MiB}\nnodes: {n2: {tenant: 1}}\ntenants: {0: {memory_max: 24MiB}}\n",
         );
-        let of = |plan: &Plan, node| limits(plan, NodeId(node));
+        let of = |plan: &Plan, node| limits(plan, NodeId(node), 0);
         let mebibytes = |limits: MemoryLimits| limits.tenant.map(|limit| limit.bytes_max >> 20);
         assert_eq!(of(&plan, 0).node_bytes_max, Some(10 << 20));
         assert_eq!(mebibytes(of(&plan, 0)), Some(14), "the other node of tenant 0 has ten");

@@ -9,6 +9,7 @@ mod captured;
 mod exit_status;
 mod fault_notices;
 mod incarnations;
+mod ip;
 mod leave;
 mod memory;
 mod observe;
@@ -71,7 +72,8 @@ pub(crate) fn take(start: Start, mut channel: Channel, holder: Holder) -> Exit {
 }
 
 fn run_seat(start: Start, channel: &mut Channel, holder: Holder) -> Result<(), String> {
-    let seat = begin::begin(start)?.held_by(holder);
+    let Holder { interruption, program, interface } = holder;
+    let seat = begin::begin(start, interface)?.held_by(interruption, program);
     let _prefix = tracing::error_span!("seat", name = seat.name()).entered();
     tracing::debug!("ready");
     channel.send(&Notice::Ready).map_err(|error| error.to_string())?;

@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rackloom::ip::Interface;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 
@@ -31,6 +32,8 @@ pub(crate) struct Holder {
     pub(crate) interruption: Option<Arc<Interruption>>,
     /// Program that holds the seat.
     pub(crate) program: Option<Arc<SeatProgram>>,
+    /// Network interface of the program.
+    pub(crate) interface: Option<Interface>,
 }
 
 /// Program that holds the seat of this process.

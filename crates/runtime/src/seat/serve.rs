@@ -20,12 +20,14 @@ use rackloom_plan::faults::{FaultAction, MemoryConditions};
 use rackloom_protocol::{Event, Inspect, Instant, MemberRole, NodeId, PortId, Switch};
 
 use super::fault_notices::Notices;
+use super::ip::IpPort;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
-use super::program::{Holder, SeatProgram};
+use super::program::SeatProgram;
 use super::rest_check::RestCheck;
 use super::work::Work;
 use crate::channel::seat::{Channel, Received};
+use crate::machine::interruption::Interruption;
 use crate::machine::logging;
 use crate::units;
 
@@ -214,11 +216,15 @@ impl Seat {
     }
 
     /// Sets the interruption on which the seat leaves, and its program. Without them it never leaves by itself.
-    pub(super) fn held_by(mut self, holder: Holder) -> Self {
-        if let Some(program) = &holder.program {
+    pub(super) fn held_by(
+        mut self,
+        interruption: Option<Arc<Interruption>>,
+        program: Option<Arc<SeatProgram>>,
+    ) -> Self {
+        if let Some(program) = &program {
             self.faults.set_program(program.process());
         }
-        Self { leave: Leave::when_interrupted(holder.interruption), program: holder.program, ..self }
+        Self { leave: Leave::when_interrupted(interruption), program, ..self }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -321,6 +327,11 @@ impl Seat {
         let any = !self.events.is_empty();
         for event in self.events.drain(..) {
             if self.rest_check.as_mut().is_some_and(|check| check.handle_event(&event)) {
+                continue;
+            }
+            if let Body::Endpoint(work) = &mut self.body
+                && work.ip.as_mut().is_some_and(|ip| ip.handle_event(&event))
+            {
                 continue;
             }
             self.faults.handle_event(now, &event);
@@ -509,6 +520,7 @@ impl Seat {
             status.verdict = work.verdict();
             status.paths = work.paths();
             status.carried = work.sharing.report();
+            status.ip = work.ip.as_ref().map(IpPort::counters);
         }
         status
     }

@@ -13,6 +13,7 @@ use rackloom_plan::faults::{FaultAction, MemoryConditions, MemoryFaults};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
 use super::incarnations::IncarnationChecks;
+use super::ip::IpPort;
 use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
@@ -34,6 +35,8 @@ pub(super) struct Work {
     pub(super) runtime: Runtime<Endpoint>,
     pub(super) sharing: Sharing,
     pub(super) job: Box<dyn Job>,
+    /// Interface of the program on the seat.
+    pub(super) ip: Option<IpPort>,
     /// True once the job has ended and its results are written.
     pub(super) finished: bool,
     /// True if the job is not polled any more.
@@ -70,6 +73,7 @@ impl Work {
             runtime,
             sharing,
             job,
+            ip: None,
             finished: false,
             is_ended: false,
             rank: rank.index(),
@@ -85,6 +89,11 @@ impl Work {
         }
     }
 
+    /// Adds the interface of the program on the seat.
+    pub(super) fn with_ip(self, ip: Option<IpPort>) -> Self {
+        Self { ip, ..self }
+    }
+
     /// Adds a check that no frame of an earlier incarnation is used.
     pub(super) fn watch_incarnations(&mut self, checks: IncarnationChecks) {
         self.runtime.watch_arrivals(checks.watch());
@@ -94,11 +103,16 @@ impl Work {
     /// Handles received frames, polls the job, and sends frames. Returns true if anything happened, and the
     /// time of the next poll of the job.
     pub(super) fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
+        let Self { runtime, sharing, job, ip, finished, rank, results, writer, unwritten, stop_at, .. } =
+            self;
         let (is_ended, settle_ns, begins_at) = (self.is_ended, self.settle_ns, &mut self.begins_at);
+        let mut has_moved = false;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             memory.set_time(now);
             sharing.poll(now, memory);
+            if let Some(ip) = ip {
+                has_moved = ip.advance(now, endpoint, &mut memory.view());
+            }
             let has_last_commands = *finished && !is_ended && job.has_last_words();
             if has_last_commands {
                 let mut view = memory.view();
@@ -125,7 +139,9 @@ impl Work {
             });
             if *finished { sharing.wake_at(now) } else { now }
         };
-        let polled = runtime.poll_with(now, commands, &mut |event| events.push(event));
+        let (happened, wake_at) = runtime.poll_with(now, commands, &mut |event| events.push(event));
+        let ip_due = self.ip.as_ref().map_or(Instant::NEVER, IpPort::wake_at);
+        let polled = (happened, if has_moved { now } else { wake_at.min(ip_due) });
         // Work of the job and changes of shared memory are no frames.
         let progress = job.progress_count();
         if polled.1 <= now || progress != self.progress {
@@ -161,9 +177,10 @@ impl Work {
 
     /// Sleeps until a frame arrives, a timer expires, or a peer of the server has changed a word of memory.
     pub(super) fn wait(&mut self, until: Instant) {
-        let Self { runtime, sharing, .. } = self;
+        let Self { runtime, sharing, ip, .. } = self;
         let until = until.min(runtime.memory_mut().next_due());
-        runtime.wait_unless(until, |memory| sharing.is_ready(memory));
+        let has_frame = || ip.as_ref().is_some_and(IpPort::is_ready);
+        runtime.wait_unless(until, |memory| sharing.is_ready(memory) || has_frame());
     }
 
     /// Ends the polls of the job, and unmaps the memory of peers so that they can free it. Call at the end of

@@ -9,19 +9,22 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rackloom::namespaces::enter_network_namespace_beside;
+use rackloom::ip::{self, Interface};
+use rackloom::namespaces::{enter_network_namespace_beside, enter_user_namespace_of};
 use rackloom::seat::answer;
 use rackloom_control::order::Joined;
 use rackloom_control::order::Start;
-use rackloom_control::request::{Answer, Join, Request};
+use rackloom_control::request::{Answer, Join, RackStatus, Request};
 use rackloom_plan::WireKind;
 
+use super::network::node_with_network;
 use super::rack::StandingRack;
 use crate::channel::seat::Channel;
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::seat::program::Holder;
+use crate::supervisor::ip::reason;
 
 /// Longest time for the rack to grant the seat.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,24 +35,33 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 /// The rack or the seat does not exist, or the seat cannot be taken.
 pub fn join(seat: &str) -> Result<Exit, Failure> {
-    let (start, channel) = take_seat(seat)?;
+    let Taken { start, channel, .. } = take_seat(seat, false)?;
     // The thread for signals starts after the namespace was entered, which needs a single thread.
     let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen for signals", error))?;
-    Ok(crate::seat::take(start, channel, Holder { interruption: Some(interruption), program: None }))
+    Ok(crate::seat::take(start, channel, Holder { interruption: Some(interruption), ..Holder::default() }))
 }
 
-/// Takes the vacant seat `seat`, such as `ring-8/n2`. Returns the start order and the seat's end of the control socket. The calling process must
+/// Seat that this process has taken.
+pub(super) struct Taken {
+    pub(super) start: Start,
+    /// The seat's end of the control socket.
+    pub(super) channel: Channel,
+    /// Interface of the program on the seat, or the reason why it has none.
+    pub(super) interface: Result<Interface, String>,
+}
+
+/// Takes the vacant seat `seat`, such as `ring-8/n2`. `has_program`: it has the interface of a program, in a rack with IP. The calling process must
 /// have one thread.
 ///
 /// # Errors
 /// Those of [`join`].
-pub(super) fn take_seat(seat: &str) -> Result<(Start, Channel), Failure> {
+pub(super) fn take_seat(seat: &str, has_program: bool) -> Result<Taken, Failure> {
     let (rack, member) = seat.split_once('/').ok_or_else(|| {
         Failure::bad_input(format!("{seat:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
     let rack = StandingRack::named(rack)?;
-    enter_namespace(&rack)?;
+    let interface = enter_namespaces(&rack.status()?, member, has_program)?;
     let stream = rack.into_stream();
     let request = Request::Join(Join { seat: member.to_owned() });
     let (joined, mut wires, rest) = receive(&stream, &request)
@@ -63,17 +75,27 @@ pub(super) fn take_seat(seat: &str) -> Result<(Start, Channel), Failure> {
         .set_read_timeout(None)
         .and_then(|()| Channel::resume(stream, rest, later))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
-    Ok((start, channel))
+    Ok(Taken { start, channel, interface })
 }
 
-/// Enters a network namespace for the seat's interfaces, on the packet wire.
-fn enter_namespace(rack: &StandingRack) -> Result<(), Failure> {
-    let status = rack.status()?;
-    if status.wire != WireKind::Packet.name() {
-        return Ok(());
+/// Enters network namespaces: for the seat's cables, on the packet wire, and for the agent's end of the interface of a program.
+fn enter_namespaces(
+    status: &RackStatus,
+    member: &str,
+    has_program: bool,
+) -> Result<Result<Interface, String>, Failure> {
+    let interface = if has_program { interface(status, member) } else { Err(String::new()) };
+    if interface.is_err() && status.wire == WireKind::Packet.name() {
+        enter_network_namespace_beside(status.pid)
+            .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
     }
-    enter_network_namespace_beside(status.pid)
-        .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+    Ok(interface)
+}
+
+/// Creates the interface of the program on a seat.
+fn interface(status: &RackStatus, member: &str) -> Result<Interface, String> {
+    let node = node_with_network(status, member)?;
+    enter_user_namespace_of(status.pid).and_then(|()| ip::create(node)).map_err(|error| reason(&error))
 }
 
 type Received = (Joined, Vec<OwnedFd>, Vec<u8>);

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `up` (start a rack) · `rack` (control a rack) · `client` (requests) · `background` (the
 //! supervisor in the background) · `clients` (its control socket) · `state` (its status) · `links` (traffic,
-//! losses and paths) · `jobs` (jobs that users submit) · `join` (a seat in another process) · `programs` (programs on seats).
+//! losses and paths) · `jobs` (jobs that users submit) · `network` (IP over the fabric) · `join` (a seat in another process) · `programs` (programs on seats).
 //!
 //! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon
 //! and no registry: the run directory holds one directory per rack ([`crate::machine::directory`]).
@@ -13,6 +13,7 @@ mod clients;
 mod jobs;
 mod join;
 mod links;
+mod network;
 pub mod programs;
 mod rack;
 mod state;

@@ -51,6 +51,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
             paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
             carried: answered.and_then(|status| status.carried),
+            ip: answered.and_then(|status| status.ip),
         }
     };
     let members = rack.seats.iter().enumerate().filter(|(index, _)| is_shown(*index));
@@ -92,6 +93,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             .into_iter()
             .filter(|link| is_edge_shown(&link.link))
             .collect(),
+        ip: supervisor.ip.clone(),
         submitted: None,
     }
 }

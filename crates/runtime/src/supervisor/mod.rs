@@ -10,6 +10,7 @@
 
 mod conclude;
 mod hosts;
+pub(crate) mod ip;
 pub(crate) mod rack;
 mod seats;
 mod starved;
@@ -24,6 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rackloom::Clock;
 use rackloom::seal::RackKey;
 use rackloom_control::order::{Order, SharedServer, Start};
+use rackloom_control::request::IpStatus;
 use rackloom_control::source::Source;
 use rackloom_jobs::Verdicts;
 use rackloom_jobs::report::{EventRecord, FaultLines};
@@ -113,6 +115,8 @@ pub(crate) struct Supervisor {
     pub(crate) here: Here,
     /// The other hosts, if there are any.
     hosts: Option<Hosts>,
+    /// IP over the fabric, in a rack for programs.
+    pub(crate) ip: Option<IpStatus>,
     /// Names of the members' namespaces, if requested.
     names: Option<names::NamespaceNames>,
     /// Processes by member; `None` for a vacant seat.
@@ -180,6 +184,7 @@ impl Supervisor {
         let key_seed = key_seed(&plan, &here)?;
         let names = names::begin(&source, &plan, &program)?;
         let wiring = wires::prepare(&plan, &here)?;
+        let ip = ip::prepare(&source, &plan);
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();
@@ -212,6 +217,7 @@ impl Supervisor {
             wiring,
             here,
             hosts,
+            ip,
             names,
             processes: Vec::new(),
             messages,

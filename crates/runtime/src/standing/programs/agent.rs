@@ -3,11 +3,12 @@
 //! The agent owns wires, heartbeats and memory of the node. It is started by [`super::launch`] before the launcher becomes the program. It is no
 //! child of the program: a program may wait for all its children.
 
+use std::os::fd::AsFd;
 use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::join::take_seat;
+use super::super::join::{Taken, take_seat};
 use crate::channel::seat::{Channel, Received};
 use crate::machine::interruption::Interruption;
 use crate::machine::program::Program;
@@ -31,7 +32,11 @@ pub(super) struct AgentOptions {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AgentOutcome {
     /// The seat is taken, and the node starts.
-    Taken {},
+    Taken {
+        /// Reason why the program has no network interface. If absent, the descriptor of its network namespace is sent with the line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        without_network: Option<String>,
+    },
     /// The seat could not be taken.
     Failed { exit: Exit, what: String },
 }
@@ -56,18 +61,25 @@ pub fn agent(program: &Program, is_detached: bool) -> Result<Exit, Failure> {
         Ok(_) => return Ok(Exit::Interrupted),
         Err(error) => return Err(Failure::could_not_start("cannot read from the launcher", error)),
     };
-    let taken = take_seat(&options.seat).and_then(|(start, channel)| {
+    let taken = take_seat(&options.seat, true).and_then(|Taken { start, channel, interface }| {
         let failed = |error| Failure::could_not_start("cannot watch the program", error);
         let interruption = Interruption::listen().map_err(failed)?;
         let watched = SeatProgram::watch(options.program, options.holds, interruption.clone());
-        let holder = Holder { interruption: Some(interruption), program: Some(watched.map_err(failed)?) };
-        Ok((start, channel, holder))
+        let program = Some(watched.map_err(failed)?);
+        Ok((start, channel, Holder { interruption: Some(interruption), program, interface: None }, interface))
     });
     match taken {
-        Ok((start, channel, holder)) => {
+        Ok((start, channel, mut holder, interface)) => {
             // Fails if the launcher has ended. The end of its process ends the seat.
-            let _ = launcher.send(&AgentOutcome::Taken {});
+            let _ = match &interface {
+                Ok(interface) => launcher.send_with(
+                    &AgentOutcome::Taken { without_network: None },
+                    &[interface.namespace.as_fd()],
+                ),
+                Err(reason) => launcher.send(&AgentOutcome::Taken { without_network: Some(reason.clone()) }),
+            };
             drop(launcher);
+            holder.interface = interface.ok();
             Ok(crate::seat::take(start, channel, holder))
         }
         Err(failure) => {

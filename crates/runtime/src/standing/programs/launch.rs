@@ -8,11 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rackloom::ip::{ProgramNetwork, address_of};
 use rackloom::seat::run_directory::run_directory;
 use rackloom_control::request::RackStatus;
-use rackloom_control::submitted::{RACK_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SEAT_VARIABLE};
+use rackloom_control::submitted::{
+    ADDRESS_VARIABLE, RACK_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SEAT_VARIABLE,
+};
 
 use super::super::StandingRack;
+use super::super::network::{hosts, network_of, node_with_network};
 use super::agent::{AgentOptions, AgentOutcome};
 use super::choice::nodes;
 use super::libraries;
@@ -48,30 +52,79 @@ pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str,
         (RANK_VARIABLE, rank.to_string().into()),
         (RANKS_VARIABLE, nodes.len().to_string().into()),
     ];
+    if let Ok(node) = node_with_network(status, seat) {
+        variables.push((ADDRESS_VARIABLE, address_of(node).to_string().into()));
+    }
     variables.extend(libraries.map(|path| (libraries::PATH_VARIABLE, path)));
     Ok(variables)
 }
 
-/// Takes the vacant seat for the calling process, and returns the environment for the program that the process becomes. The seat is free again
-/// when the process has ended. `holds`: the node continues while the process is stopped. Waits until the node is up.
+/// Network of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramNet {
+    /// That of the launching process.
+    #[default]
+    Host,
+    /// That of the seat, with the interface `rack0` alone.
+    Rack,
+}
+
+/// Options of a program on a seat.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeatOptions {
+    /// True if the node continues while the process is stopped.
+    pub holds: bool,
+    /// Network of the program.
+    pub net: ProgramNet,
+}
+
+/// Seat that was taken for this process.
+#[derive(Debug)]
+pub struct TakenSeat {
+    /// Environment of the program.
+    pub environment: Vec<(&'static str, OsString)>,
+    /// Network to enter with [`rackloom::ip::enter`]; with [`ProgramNet::Rack`] alone.
+    pub network: Option<ProgramNetwork>,
+}
+
+/// Takes the vacant seat for the calling process, which then becomes the program. The seat is free again when the process has ended. Waits until the
+/// node is up.
 ///
 /// # Errors
-/// The rack has no such seat, the seat cannot be taken, or the node does not come up.
+/// The rack has no such seat, the seat cannot be taken, the node does not come up, or the seat has no network where one is wanted.
 pub fn take_for_this_process(
     rack: &StandingRack,
     seat: &str,
-    holds: bool,
+    options: SeatOptions,
     program: &Program,
-) -> Result<Vec<(&'static str, OsString)>, Failure> {
-    let environment = environment(&rack.status()?, seat)?;
+) -> Result<TakenSeat, Failure> {
+    let status = rack.status()?;
+    let environment = environment(&status, seat)?;
+    let needs_network = options.net == ProgramNet::Rack;
+    if needs_network {
+        network_of(&status).map_err(|reason| without_network(seat, &reason))?;
+    }
     let begun = Instant::now();
     // The node of an earlier program may still take its leave.
-    while let Err(failure) = start_agent(rack.name(), seat, holds, program) {
-        if begun.elapsed() > LEAVE_TIMEOUT || !is_held(&rack.status()?, seat) {
-            return Err(failure);
+    let network = loop {
+        match start_agent(rack.name(), seat, options.holds, program) {
+            Ok(network) => break network,
+            Err(failure) if begun.elapsed() > LEAVE_TIMEOUT || !is_held(&rack.status()?, seat) => {
+                return Err(failure);
+            }
+            Err(_) => std::thread::sleep(UP_INTERVAL),
         }
-        std::thread::sleep(UP_INTERVAL);
-    }
+    };
+    let network = match network {
+        Ok(namespace) if needs_network => Some(ProgramNetwork {
+            supervisor: status.pid,
+            namespace,
+            host: seat.to_owned(),
+            hosts: hosts(&nodes(&status)),
+        }),
+        Err(reason) if needs_network => return Err(without_network(seat, &reason)),
+        _ => None,
+    };
     let begun = Instant::now();
     // Each request needs a connection of its own while other clients use theirs.
     while !is_up(&rack.status()?, seat)? {
@@ -83,7 +136,12 @@ pub fn take_for_this_process(
         }
         std::thread::sleep(UP_INTERVAL);
     }
-    Ok(environment)
+    Ok(TakenSeat { environment, network })
+}
+
+fn without_network(seat: &str, reason: &str) -> Failure {
+    Failure::new(Exit::CouldNotStart, format!("seat {seat} has no network: {reason}"))
+        .hint("without `--net rack` the program uses the network of this host; verbs work all the same")
 }
 
 /// Returns true if a process holds the seat, or has held it.
@@ -118,8 +176,13 @@ fn is_up(status: &RackStatus, seat: &str) -> Result<bool, Failure> {
     Ok(missing.next().is_none())
 }
 
-/// Starts the agent, and waits for its outcome.
-fn start_agent(rack: &str, seat: &str, holds: bool, program: &Program) -> Result<(), Failure> {
+/// Starts the agent, and waits for its outcome. Returns the network namespace of the seat, or the reason why it has none.
+fn start_agent(
+    rack: &str,
+    seat: &str,
+    holds: bool,
+    program: &Program,
+) -> Result<Result<OwnedFd, String>, Failure> {
     let failed = |error: io::Error| Failure::could_not_start("cannot start the agent of the seat", error);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     let mut command = program.agent();
@@ -134,7 +197,11 @@ fn start_agent(rack: &str, seat: &str, holds: bool, program: &Program) -> Result
     let options = AgentOptions { seat: format!("{rack}/{seat}"), program: std::process::id(), holds };
     channel.send(&options).map_err(failed)?;
     match channel.wait_for_message::<AgentOutcome>() {
-        Ok(Received::Message(AgentOutcome::Taken {})) => Ok(()),
+        Ok(Received::Message(AgentOutcome::Taken { without_network: Some(reason) })) => Ok(Err(reason)),
+        Ok(Received::Message(AgentOutcome::Taken { without_network: None })) => {
+            let namespace = channel.take_descriptors(1).and_then(|mut descriptors| descriptors.pop());
+            Ok(namespace.ok_or_else(|| "the agent of the seat sent no network namespace".to_owned()))
+        }
         Ok(Received::Message(AgentOutcome::Failed { exit, what })) => Err(Failure::new(exit, what)),
         Ok(_) => Err(Failure::new(
             Exit::CouldNotStart,
