@@ -19,8 +19,9 @@ use crate::{present, reporting};
 pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let status = standing::up(&arguments.into(), &Program::current())?;
     let took = present::units::time(status.uptime_ns);
+    let missing = present::missing_ip(&status).map_or_else(String::new, |line| format!("\n\n{line}"));
     let text = format!(
-        "{}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
+        "{}{missing}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
         present::members_status(&status),
         status.links_up,
         status.links_total,

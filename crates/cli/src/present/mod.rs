@@ -1,6 +1,7 @@
 //! Text that the command prints. These modules make text; `main` and the commands print it.
 
 mod faults;
+mod ip;
 mod links;
 mod oracles;
 mod plan;
@@ -13,6 +14,7 @@ mod traffic;
 
 use std::io::IsTerminal;
 
+pub(crate) use ip::missing as missing_ip;
 pub(crate) use plan::{members, plan};
 pub(crate) use rackloom_runtime::units;
 pub(crate) use report::report;

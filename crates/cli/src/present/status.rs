@@ -4,6 +4,7 @@ use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
+use super::ip::interfaces;
 use super::links::{carried, links, paths};
 use super::submitted::jobs_and_tenants;
 use super::table::{Column, Table};
@@ -24,6 +25,7 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
         links(status),
         paths(status),
         carried(status),
+        interfaces(status),
         faults(status),
         status.submitted.as_ref().and_then(jobs_and_tenants),
     ];

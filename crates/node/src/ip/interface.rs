@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rtnetlink::packet_route::link::{InfoData, InfoVeth};
-use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth};
+use rtnetlink::packet_route::route::RouteScope;
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -21,6 +23,8 @@ const AGENT_END: &str = "rack0-agent";
 /// Hardware address of the agent's end. No frame has it as its destination.
 const AGENT_ADDRESS: [u8; 6] = [0x02, 0x52, 0x4b, 0x01, 0, 0];
 
+/// Addresses of groups, and the number of bits that they share.
+const GROUPS: (Ipv4Addr, u8) = (Ipv4Addr::new(224, 0, 0, 0), 4);
 /// Time for the agent's end, which has been created, to appear.
 const APPEAR_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -78,7 +82,11 @@ async fn lay(handle: &Handle, node: u16, agent: &File) -> Result<(), rtnetlink::
         let up = LinkMessageBuilder::<LinkUnspec>::new().index(index).up().build();
         handle.link().set(up).execute().await?;
     }
-    Ok(())
+    // Programs that join a group name no interface.
+    let (groups, bits) = GROUPS;
+    let route =
+        RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(groups, bits).output_interface(index);
+    handle.route().add(route.scope(RouteScope::Link).build()).execute().await
 }
 
 fn index_of(interface: &str) -> Result<u32, rtnetlink::Error> {

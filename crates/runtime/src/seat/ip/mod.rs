@@ -40,7 +40,7 @@ const READS_PER_POLL: usize = 16;
 const POST_INTERVAL_NS: u64 = 100_000_000;
 
 /// First operations of outgoing and incoming slots. Jobs use smaller numbers, and the check of the state at rest larger ones.
-const FIRST_SENT: u64 = 1 << 62;
+const FIRST_SENT: u64 = 3 << 61;
 const FIRST_RECEIVED: u64 = FIRST_SENT | 1 << 32;
 
 /// Interface of the program on this seat.
