@@ -4,7 +4,7 @@
 //! peers while the program does not poll. Another thread repeats sends after their deadlines. It starts with the first send that waits.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,6 @@ pub const NODES_VARIABLE: &str = "RACKLOOM_NODES";
 const POLLED_NS: u64 = 1_000_000;
 /// Time between a completion and the next call of a program that does something else meanwhile, and perhaps waits for data in its memory.
 const AWAY_NS: u64 = 20_000;
-/// Number of completions for which a program counts as one that does something else after them, from the last time on. In an exchange over memory,
-/// the wait alternates between polls of the queue and of the memory.
-const AWAY_COMPLETIONS: u32 = 64;
 /// Longest sleep of the thread that serves peers.
 const SERVE_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time in which a process that ends sends its last replies. A peer may be stopped.
@@ -53,8 +50,8 @@ struct Process {
     polled_ns: AtomicU64,
     /// Time at which the program got a completion, if it has made no call since; else 0.
     left_ns: AtomicU64,
-    /// Number of completions after which the fabric's thread takes over.
-    away: AtomicU32,
+    /// After its last completion, the program made no call for [`AWAY_NS`].
+    was_away: AtomicBool,
 }
 
 impl Process {
@@ -69,7 +66,7 @@ impl Process {
             is_on_fabric,
             polled_ns: AtomicU64::new(0),
             left_ns: AtomicU64::new(0),
-            away: AtomicU32::new(0),
+            was_away: AtomicBool::new(false),
         }
     }
 
@@ -88,9 +85,7 @@ impl Process {
         }
         let left_ns = self.left_ns.swap(0, Ordering::Relaxed);
         if left_ns > 0 {
-            let was_away = now_ns.saturating_sub(left_ns) > AWAY_NS;
-            let left = self.away.load(Ordering::Relaxed).saturating_sub(1);
-            self.away.store(if was_away { AWAY_COMPLETIONS } else { left }, Ordering::Relaxed);
+            self.was_away.store(now_ns.saturating_sub(left_ns) > AWAY_NS, Ordering::Relaxed);
         }
     }
 
@@ -258,14 +253,14 @@ pub(super) fn advance() -> bool {
     true
 }
 
-/// Notes that the program gets completions. A program that was away after one of the last ones may be so again: it does not poll while it waits for data of
+/// Notes that the program gets completions. A program that was away after the last ones is so again: it does not poll while it waits for data of
 /// a peer in its memory, and the fabric would leave the node to its polls.
 pub(super) fn note_completions() {
     let Some(process) = PROCESS.get().filter(|process| process.is_on_fabric) else { return };
     let now_ns = process.now_ns();
     process.note_call(now_ns);
     process.left_ns.store(now_ns.max(1), Ordering::Relaxed);
-    if process.away.load(Ordering::Relaxed) > 0
+    if process.was_away.load(Ordering::Relaxed)
         && let Ok(mut engine) = process.engine.try_lock()
     {
         engine.hand_over();
