@@ -2,6 +2,8 @@
 //!
 //! Devices do the same for two queue pairs of one port. Requests to other nodes have no answer, and datagrams to them are lost.
 
+use rackloom::ip::address_of;
+
 use super::transport::{Carried, Operation, Outcome, Request, Target, Transport};
 use crate::layout::Gid;
 
@@ -33,8 +35,7 @@ pub(crate) fn addresses_of(node: u32) -> [Gid; 2] {
     local[8..].copy_from_slice(&identifier(node).to_be_bytes());
     let mut mapped = [0; 16];
     mapped[10..12].copy_from_slice(&[0xff, 0xff]);
-    // 10.82.0.0/16, from its second address on.
-    mapped[12..].copy_from_slice(&(0x0a52_0001_u32.wrapping_add(node)).to_be_bytes());
+    mapped[12..].copy_from_slice(&address_of(u16::try_from(node).unwrap_or(u16::MAX)).octets());
     [local, mapped]
 }
 
