@@ -68,10 +68,18 @@ want_valgrind() {
 
 # The verbs library is compared with the headers and tried with the utilities of the distribution; without them the tests say that they were not.
 want_verbs() {
-    [ -e /usr/include/infiniband/verbs.h ] && command -v ibv_devinfo >/dev/null && return
+    [ -e /usr/include/infiniband/verbs.h ] && command -v ibv_devinfo >/dev/null && command -v ib_write_bw >/dev/null && return
     step 'installing headers and utilities of verbs'
-    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm1; } ||
+    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm1 perftest; } ||
         echo 'they cannot be installed; the verbs library is not compared with them'
+}
+
+# Programs that use IP run on racks; those that are missing are named.
+want_ip() {
+    command -v ping >/dev/null && command -v iperf3 >/dev/null && command -v curl >/dev/null && return
+    step 'installing programs that use IP'
+    { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iputils-ping iperf3 curl; } ||
+        echo 'they cannot be installed; some are not tried on a rack'
 }
 
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
@@ -135,6 +143,7 @@ want_numpy
 want_tshark
 want_valgrind
 want_verbs
+want_ip
 want_nvrtc
 
 step 'cargo fmt --all --check'
@@ -162,6 +171,11 @@ scripts/package.sh
 step "$test_command"
 readme_names_the_test_command
 run_tests
+
+# The command and the library are those that the tests have built.
+step 'programs of RDMA and of IP on a rack'
+scripts/verbs_programs.py target/debug/rackloom --quick
+scripts/ip_programs.py target/debug/rackloom --quick
 
 step 'scripts/memcheck.sh'
 scripts/memcheck.sh

@@ -57,8 +57,8 @@ STAY = '"$@"; echo $? >"$ENDED.new"; mv "$ENDED.new" "$ENDED"; cat'
 class Rack:
     """A rack that is up for programs."""
 
-    def __init__(self, binary, shape, wire, more, folder):
-        self.binary, self.folder, self.processes = binary, folder, []
+    def __init__(self, binary, shape, wire, more, folder, options=()):
+        self.binary, self.folder, self.options, self.processes = binary, folder, options, []
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
         file = folder / "rack.yaml"
         file.write_text(f"name: verbs\nshape: {SHAPES[shape]}\n{more}")
@@ -77,7 +77,7 @@ class Rack:
     def start(self, seat, words):
         environment = {**self.environment, "ENDED": str(self.ended(seat))}
         with open(self.folder / f"{seat}.output", "w", encoding="utf-8") as output:
-            return subprocess.Popen([self.binary, "exec", "--seat", seat, "--", "sh", "-c", STAY, "sh", *words],
+            return subprocess.Popen([self.binary, "exec", "--seat", seat, *self.options, "--", "sh", "-c", STAY, "sh", *words],
                                     env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
                                     start_new_session=True)
 
@@ -112,7 +112,7 @@ class Rack:
         return [self.end("n1", client, deadline), self.end("n0", server, deadline)]
 
     def down(self):
-        """Takes the rack down. Returns the bytes on its links."""
+        """Takes the rack down. Returns the counters of its links."""
         report = self.folder / "report.json"
         self.command("down", "--json", str(report))
         for process in self.processes:
@@ -121,7 +121,7 @@ class Rack:
             except ProcessLookupError:
                 pass
             process.wait()
-        return sum(link["bytes_on_wire"] for link in json.loads(report.read_text())["links"])
+        return json.loads(report.read_text())["links"]
 
 
 def run(binary, shape, wire, more, words, least, meanwhile=None):
@@ -132,7 +132,7 @@ def run(binary, shape, wire, more, words, least, meanwhile=None):
         try:
             ends = rack.pair(words, meanwhile)
         finally:
-            carried = rack.down()
+            carried = sum(link["bytes_on_wire"] for link in rack.down())
         for (code, output), side in zip(ends, ("client", "server")):
             if code != 0:
                 return f"{side} ended with {code}: {' / '.join(output.strip().splitlines()[-3:])}"

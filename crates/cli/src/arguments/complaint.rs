@@ -3,6 +3,8 @@
 //! The parser finds the mistake, and the first paragraph of its text is kept; its suggestions become the hint.
 //! A value's own parser may know better what to write: it says so behind `; hint: `.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
@@ -12,12 +14,24 @@ use crate::failure::Failure;
 
 /// Parses the command line of this process. A request for help or the version is answered, and the process ends.
 pub(crate) fn parse() -> Result<Arguments, Failure> {
-    Arguments::try_parse().map_err(|error| match error.kind() {
+    Arguments::try_parse_from(with_link(std::env::args_os().collect())).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
         _ => complaint(&error, &given_command()),
     })
+}
+
+/// Adds the word `link` to a command line that has a place of links in its place: `rackloom inject 'plane 1' --down`.
+fn with_link(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_inject = words.get(1).is_some_and(|word| word == "inject");
+    let place = words.get(2).and_then(|word| word.to_str()).unwrap_or_default();
+    let names_links =
+        place == "all" || place.starts_with("plane ") || place.contains("--") || place.contains(':');
+    if is_inject && names_links && !place.starts_with('-') {
+        words.insert(2, "link".into());
+    }
+    words
 }
 
 /// As much of the command line as help can be had for: `rackloom run`, or `rackloom`.
@@ -76,6 +90,20 @@ mod tests {
     fn refused(arguments: &[&str]) -> String {
         let error = Arguments::try_parse_from(arguments).expect_err("it is refused");
         complaint(&error, "rackloom run").to_string()
+    }
+
+    #[test]
+    fn a_place_of_links_needs_no_word_before_it() {
+        let words = |line: &str| line.split('|').map(OsString::from).collect::<Vec<_>>();
+        for place in ["plane 1", "all", "n0--n1", "n0:n1"] {
+            let line = words(&format!("rackloom|inject|{place}|--down"));
+            assert_eq!(with_link(line), words(&format!("rackloom|inject|link|{place}|--down")));
+        }
+        for line in
+            ["rackloom|inject|node|n0|--kill", "rackloom|inject|--help", "rackloom|down|all", "rackloom"]
+        {
+            assert_eq!(with_link(words(line)), words(line));
+        }
     }
 
     #[test]
