@@ -131,7 +131,7 @@ def mpich(rack):
     source, program = rack.folder / "sums.c", rack.folder / "sums"
     source.write_text(MPI_PROGRAM)
     subprocess.run(["mpicc.mpich", "-o", str(program), str(source)], check=True)
-    # Without this, ranks of one machine use its shared memory, whatever their hosts are called.
+    # Without this, ranks of one machine use its shared memory, although their hosts have different names.
     os.environ["MPIR_CVAR_NOLOCAL"] = rack.environment["MPIR_CVAR_NOLOCAL"] = "1"
     output = several(rack, ["mpiexec.mpich", "-n", "3", rack.binary, "exec", "--net", "rack", "--", str(program)])
     if "sums of 3 ranks are right" not in output:

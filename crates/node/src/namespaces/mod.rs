@@ -10,6 +10,7 @@
 
 mod bridges;
 mod cables;
+mod error;
 mod interfaces;
 mod link_events;
 mod names;
@@ -22,58 +23,20 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::geteuid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
-use thiserror::Error;
 
 pub use bridges::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
 #[cfg(test)]
 pub(crate) use cables::remove;
 pub use cables::{Cable, CableEnd, create_cables};
 pub(crate) use cables::{cause_of, with_netlink};
+pub use error::NamespaceError;
+pub(crate) use error::forbidden;
 pub use interfaces::{bring_up, set_mtu, switch_off, switch_on_all};
 pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
 pub(crate) use link_events::LinkEvents;
 pub use names::{NameError, Names, sweep_names_after};
 pub(crate) use rights::pass_on;
 pub use rights::{enter_user_namespace, may_make_namespaces};
-
-/// Error of namespaces and cables: the packet wire is not available.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum NamespaceError {
-    /// The kernel or its administrator forbids a step.
-    #[error(
-        "the packet wire needs {step}, which this system forbids: {cause}\n\
-         hint: use `--wire shared-memory` or `--wire udp`, run as root, or allow unprivileged user namespaces \
-         (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
-    )]
-    Forbidden {
-        /// The missing right or resource.
-        step: &'static str,
-        /// The kernel's error.
-        cause: io::Error,
-    },
-    /// A bridge could not be created.
-    #[error(
-        "cannot make bridge {bridge}: {cause}\n\
-         hint: the kernel needs its bridge module; without it, leave `switch: bridge` out of the rack file"
-    )]
-    NoBridge {
-        /// Name of the bridge.
-        bridge: String,
-        /// The kernel's error.
-        cause: io::Error,
-    },
-    /// A cable could not be created.
-    #[error("cannot lay cable {cable}: {cause}")]
-    Cable {
-        /// The two interface names of the cable.
-        cable: String,
-        /// The kernel's error.
-        cause: io::Error,
-    },
-}
 
 /// Moves this process into a network namespace of its own, in which it may create cables. An unprivileged user gets a user namespace first. Fails in
 /// a process with more than one thread. Makes nothing but system calls, so it may also run between fork and exec.
@@ -133,8 +96,4 @@ pub fn enter_user_namespace_of(process: u32) -> Result<(), NamespaceError> {
 pub fn network_namespace_of(process: u32) -> io::Result<(u64, u64)> {
     let about = std::fs::metadata(format!("/proc/{process}/ns/net"))?;
     Ok((about.dev(), about.ino()))
-}
-
-pub(crate) fn forbidden<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> NamespaceError {
-    move |cause| NamespaceError::Forbidden { step, cause: cause.into() }
 }

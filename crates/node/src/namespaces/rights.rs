@@ -12,7 +12,7 @@ use rustix::thread::{
     set_capabilities, unshare_unsafe,
 };
 
-use super::{NamespaceError, forbidden};
+use super::error::{NamespaceError, forbidden};
 
 /// Returns true if this process has the right to make namespaces and interfaces.
 #[must_use]

@@ -75,9 +75,8 @@ pub(super) struct QueuePair {
     pub(super) is_established: bool,
 }
 
-/// Least time that a request at a transport gets for its answer: a packet of a modelled link may take far longer than one of a device, a peer may
-/// wait for a processor, and
-/// the fabric repeats it by itself. The loss of a peer is detected sooner.
+/// Least time that a request at a transport gets for its answer: a packet of a modelled link may take far longer than one of a device, the fabric
+/// repeats it by itself, and a peer may wait for a processor. The loss of a peer is detected sooner.
 const ANSWER_NS_MIN: u64 = 8_000_000_000;
 
 impl QueuePair {

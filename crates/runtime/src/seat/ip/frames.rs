@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn a_question_for_an_address_goes_to_its_node_alone() {
-        let ask = |operation, address| {
+        let goes_to = |operation, address| {
             destination_of(&frame([0xff; 6], EthernetProtocol::Arp, &question(operation, address)))
         };
-        assert_eq!(ask(ArpOperation::Request, address_of(300)), Destination::Node(300));
-        assert_eq!(ask(ArpOperation::Request, [10, 82, 0, 0].into()), Destination::Nowhere);
-        assert_eq!(ask(ArpOperation::Reply, address_of(3)), Destination::Others);
+        assert_eq!(goes_to(ArpOperation::Request, address_of(300)), Destination::Node(300));
+        assert_eq!(goes_to(ArpOperation::Request, [10, 82, 0, 0].into()), Destination::Nowhere);
+        assert_eq!(goes_to(ArpOperation::Reply, address_of(3)), Destination::Others);
     }
 
     #[test]
