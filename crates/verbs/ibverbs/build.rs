@@ -16,7 +16,7 @@ fn main() {
     arguments.push("-Wl,-z,defs".to_owned());
     let names = text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
     let is_exported = |name: &&str| {
-        ["ibv_", "_ibv", "__", "_verbs", "verbs_", "execute_", "mult_", "mbps_"]
+        ["ibv_", "rdma_", "_ibv", "__", "_verbs", "verbs_", "execute_", "mult_", "mbps_"]
             .iter()
             .any(|begin| name.starts_with(begin))
     };
