@@ -96,7 +96,6 @@ impl Manager {
             (id.link.node, id.link.peer, id.link.retry_count) = (node, side, retry_count);
             (id.peer, id.peer_number, id.listener) = (Some(process), from, Some(listener));
         }
-        self.ports.share(space, new.own_port);
         if let Some(id) = self.ids.get_mut(&listener) {
             id.waiting += 1;
             let child = Some(Child { number: child, node, ..new });

@@ -47,6 +47,8 @@ pub(super) struct Id {
     /// Own port. 0 if there is none yet.
     pub(super) port: u16,
     shares_port: bool,
+    /// The port is taken by this identifier. That of a request belongs to its listener, and is free when the listener has gone.
+    holds_port: bool,
     /// Port of the peer.
     pub(super) peer_port: u16,
     /// Queue pair that follows the states of the identifier.
@@ -84,7 +86,7 @@ pub struct Settings {
 /// Identifiers of a process.
 pub struct Manager {
     pub(super) ids: BTreeMap<u64, Id>,
-    pub(super) ports: Ports,
+    ports: Ports,
     next_number: u64,
     deadlines: BTreeSet<(u64, u64)>,
     /// Messages to this process itself.
@@ -121,6 +123,7 @@ impl Manager {
             space,
             port: 0,
             shares_port: false,
+            holds_port: false,
             peer_port: 0,
             queue_pair: None,
             link: Link {
@@ -199,7 +202,7 @@ impl Manager {
         let (space, is_shared) = (id.space, id.shares_port);
         let port = self.ports.take(space, port, is_shared)?;
         if let Some(id) = self.ids.get_mut(&number) {
-            (id.state, id.port) = (State::Bound, port);
+            (id.state, id.port, id.holds_port) = (State::Bound, port, true);
         }
         Ok(port)
     }
@@ -501,7 +504,7 @@ impl Manager {
         }
         self.set_deadline(number, None);
         self.note_request(number);
-        if let Some(id) = self.ids.remove(&number).filter(|id| id.port != 0) {
+        if let Some(id) = self.ids.remove(&number).filter(|id| id.holds_port) {
             self.ports.release(id.space, id.port);
         }
         self.handle_own(now_ns, host);

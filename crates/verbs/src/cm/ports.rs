@@ -43,11 +43,6 @@ impl Ports {
         Err(Errno::ADDRNOTAVAIL)
     }
 
-    /// Adds a user of a port that another identifier has taken.
-    pub(super) fn share(&mut self, space: u16, port: u16) {
-        *self.used.entry((space, port)).or_insert(0) += 1;
-    }
-
     /// Takes back one use.
     pub(super) fn release(&mut self, space: u16, port: u16) {
         if let Some(users) = self.used.get_mut(&(space, port)) {

@@ -35,6 +35,10 @@ unsafe fn prepare(
     // SAFETY: needed because pointers come from C; the caller is an exported function with the same promise.
     unsafe {
         let object = id.cast::<IdObject>();
+        if let Some(attributes) = init.as_mut() {
+            // Programs leave the service to the addresses.
+            attributes.qp_type = (*id).qp_type;
+        }
         if info.ai_flags & RAI_PASSIVE != 0 {
             checked(rdma_bind_addr(id, info.ai_src_addr))?;
             if let Some(attributes) = init.as_ref() {
@@ -46,7 +50,6 @@ unsafe fn prepare(
         checked(rdma_resolve_route(id, RESOLVE_MS))?;
         if !init.is_null() {
             queue_pair::make(id, domain, init)?;
-            (*init).qp_type = (*id).qp_type;
         }
         if info.ai_connect_len > 0 && !info.ai_connect.is_null() {
             if info.ai_connect_len > REQUEST_DATA_BYTES {
