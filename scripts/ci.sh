@@ -68,9 +68,10 @@ want_valgrind() {
 
 # The verbs library is compared with the headers and tried with the utilities of the distribution; without them the tests say that they were not.
 want_verbs() {
-    [ -e /usr/include/infiniband/verbs.h ] && command -v ibv_devinfo >/dev/null && command -v ib_write_bw >/dev/null && return
+    [ -e /usr/include/rdma/rdma_cma.h ] && command -v ibv_devinfo >/dev/null && command -v rping >/dev/null &&
+        command -v ib_write_bw >/dev/null && return
     step 'installing headers and utilities of verbs'
-    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm1 perftest; } ||
+    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm-dev rdmacm-utils perftest; } ||
         echo 'they cannot be installed; the verbs library is not compared with them'
 }
 

@@ -4,7 +4,7 @@
     scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 15 minutes
     scripts/verbs_programs.py target/release/rackloom --quick      # one rack: a minute
 
-The programs are those of ibverbs-utils and perftest that are installed; others are named as missing. Each must end with 0 at both sides and name no
+The programs are those of ibverbs-utils, perftest and rdmacm-utils that are installed; others are named as missing. Each must end with 0 at both sides and name no
 other device, and the bytes that it moves must be on the links. Two further runs lose a plane, and the peer, in the middle. The file `ibverbs` of the
 build is beside the command. The exit code is 1 if a run failed. It needs Python 3 alone.
 """
@@ -45,6 +45,13 @@ PROGRAMS = [
     (["ib_read_lat", "-n", "100", *PERFTEST], 100 * 2),
     (["ib_send_lat", "-n", "100", *PERFTEST], 2 * 100 * 2),
     (["ib_atomic_lat", "-n", "100", *PERFTEST], 100 * 8),
+]
+# Programs that connect by the address of the seat: arguments of both sides, further ones of the server, further ones of the client.
+CONNECTING = [
+    (["rping", "-C", "10", "-v"], ["-s"], ["-c", "-a", "10.82.0.1"], 10 * 64),
+    (["ucmatose", "-C", "20", "-S", "4096"], [], ["-s", "10.82.0.1"], 2 * 20 * 4096),
+    (["ib_write_bw", "-R", "-n", "100", "-s", "65536", *PERFTEST], [], ["10.82.0.1"], 100 * 65536),
+    (["ib_send_lat", "-R", "-n", "100", *PERFTEST], [], ["10.82.0.1"], 2 * 100 * 2),
 ]
 # Without loss, one datagram after another arrives. With loss a program that counts datagrams waits for ever.
 NEEDS_NO_LOSS = ("ibv_ud_pingpong",)
@@ -111,6 +118,22 @@ class Rack:
         deadline = time.monotonic() + RUN_SECONDS_MAX
         return [self.end("n1", client, deadline), self.end("n0", server, deadline)]
 
+    def connect(self, words, of_server, of_client):
+        """Runs a program that connects by an address. The client starts again until the server listens."""
+        server = self.start("n0", [*words, *of_server])
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        self.processes = [server]
+        while True:
+            self.ended("n1").unlink(missing_ok=True)
+            client = self.start("n1", [*words, *of_client])
+            self.processes.append(client)
+            code, output = self.end("n1", client, deadline)
+            is_early = any(event in output for event in ("REJECTED", "UNREACHABLE", "ADDR_ERROR"))
+            if code == 0 or not is_early or time.monotonic() > deadline:
+                return [(code, output), self.end("n0", server, deadline)]
+            client.stdin.close()
+            client.wait()
+
     def down(self):
         """Takes the rack down. Returns the counters of its links."""
         report = self.folder / "report.json"
@@ -124,13 +147,13 @@ class Rack:
         return json.loads(report.read_text())["links"]
 
 
-def run(binary, shape, wire, more, words, least, meanwhile=None):
+def run(binary, shape, wire, more, words, least, meanwhile=None, sides=None):
     """Runs one program on a rack of its own. Returns the reason why it failed, or None."""
     with tempfile.TemporaryDirectory(prefix="verbs-") as folder:
         rack = Rack(binary, shape, wire, more, pathlib.Path(folder))
         ends = []
         try:
-            ends = rack.pair(words, meanwhile)
+            ends = rack.connect(words, *sides) if sides else rack.pair(words, meanwhile)
         finally:
             carried = sum(link["bytes_on_wire"] for link in rack.down())
         for (code, output), side in zip(ends, ("client", "server")):
@@ -157,24 +180,28 @@ def main():
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
     programs = [program for program in PROGRAMS if shutil.which(program[0][0])]
-    for name in sorted({words[0] for words, _ in PROGRAMS if not shutil.which(words[0])}):
-        print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest)")
+    for name in sorted({words[0] for words, *_ in [*PROGRAMS, *CONNECTING] if not shutil.which(words[0])}):
+        print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest, rdmacm-utils)")
     shapes, wires, losses = list(SHAPES), ["shared-memory", "udp", "packet"], ["0%", "1%", "5%"]
     if arguments.quick:
         shapes, wires, losses = shapes[:1], wires[:1], losses[:1]
     cases = [(shape, wire, f"link: {{loss: {loss}}}\n", words, least, None, True)
              for shape in shapes for wire in wires for loss in losses for words, least in programs
              if loss == "0%" or words[0] not in NEEDS_NO_LOSS]
+    cases = [(*case, None) for case in cases]
+    cases += [(shape, wire, f"link: {{loss: {loss}}}\n", words, least, None, True, (of_server, of_client))
+              for shape in shapes for wire in wires for loss in losses
+              for words, of_server, of_client, least in CONNECTING if shutil.which(words[0])]
     if shutil.which("ib_write_bw"):
         lasting = ["ib_write_bw", "-s", "65536", "-D", "4", *PERFTEST]
-        cases += [("star", wire, "", lasting, 1 << 20, loses_a_plane, True) for wire in wires]
-        cases += [("star", wire, "", lasting, 0, loses_its_peer, False) for wire in wires]
+        cases += [("star", wire, "", lasting, 1 << 20, loses_a_plane, True, None) for wire in wires]
+        cases += [("star", wire, "", lasting, 0, loses_its_peer, False, None) for wire in wires]
     failed = 0
     print(f"{'rack':6} {'wire':14} {'loss':14} {'seconds':>8}  program")
-    for shape, wire, more, words, least, meanwhile, passes in cases:
+    for shape, wire, more, words, least, meanwhile, passes, sides in cases:
         begun = time.monotonic()
         try:
-            reason = run(binary, shape, wire, more, words, least, meanwhile)
+            reason = run(binary, shape, wire, more, words, least, meanwhile, sides)
         except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             reason, passes = str(error), True
         if not passes:

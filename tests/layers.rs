@@ -38,7 +38,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     ("node", &["wires", "seat", "fabric"]),
     ("runtime", &["outcome", "machine", "request", "seat", "standing"]),
     ("runtime", &["outcome", "machine", "supervisor", "run", "standing"]),
-    ("verbs", &["layout", "engine", "fabric", "abi"]),
+    ("verbs", &["layout", "engine", "cm", "fabric", "abi"]),
 ];
 
 fn crates() -> PathBuf {

@@ -14,13 +14,11 @@ fn main() {
     arguments.push(format!("-Wl,--version-script={}", map.display()));
     // A name that is missing is an error of the build.
     arguments.push("-Wl,-z,defs".to_owned());
-    let names = text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
-    let is_exported = |name: &&str| {
-        ["ibv_", "_ibv", "__", "_verbs", "verbs_", "execute_", "mult_", "mbps_"]
-            .iter()
-            .any(|begin| name.starts_with(begin))
-    };
-    arguments.extend(names.filter(is_exported).map(|name| format!("-Wl,-u,{name}")));
+    // One name stands on a line, with a semicolon.
+    let names = text.lines().filter_map(|line| line.trim().strip_suffix(';'));
+    let is_name =
+        |name: &&str| name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    arguments.extend(names.filter(is_name).map(|name| format!("-Wl,-u,{name}")));
     for argument in arguments {
         println!("cargo:rustc-link-arg-bins={argument}");
     }

@@ -1,10 +1,10 @@
 //! Verbs without RDMA hardware: the device `rackloom0`, its objects, their state rules and the data path.
 //!
-//! Four parts, the lowest first. `layout` has the structures of the ABI and nothing else. `engine` is the device: a state machine that
+//! Five parts, the lowest first. `layout` has the structures of the ABI and nothing else. `engine` is the device: a state machine that
 //! gets calls and the time, and that fills completion queues; it reaches other queue pairs through a [`engine::Transport`]. `fabric` is the
-//! transport to other processes. `abi` has the exported functions: they check pointers, convert structures and call the engine of the process.
+//! transport to other processes. `cm` manages connections. `abi` has the exported functions: they check pointers, convert structures and call the engine of the process.
 //!
-//! Reading order: `layout` · `engine/rules.rs` (state rules) · `engine/transport.rs` · `engine/send.rs` and `engine/respond.rs` (data path) · `fabric` ·
+//! Reading order: `layout` · `engine/rules.rs` (state rules) · `engine/transport.rs` · `engine/send.rs` and `engine/respond.rs` (data path) · `cm` · `fabric` ·
 //! `abi/guard.rs` · one file per kind of object.
 //!
 //! `docs/decisions/verbs.md` has the list of calls and limits.
@@ -18,6 +18,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the rule for all functions is above")]
 
 pub mod abi;
+pub mod cm;
 pub mod engine;
 pub mod fabric;
 pub mod layout;

@@ -5,6 +5,7 @@
 
 mod acknowledgements;
 pub mod address;
+pub mod cm;
 pub mod completion;
 mod context;
 pub mod device;

@@ -12,6 +12,7 @@ use rackloom::fabric::Node;
 use rustix::io::Errno;
 
 use super::guard::nothing;
+use crate::cm::Manager;
 use crate::engine::{Engine, Loopback, Transport, Waiter};
 use crate::fabric::{Directory, FabricTransport, PROCESSES_MAX};
 
@@ -35,10 +36,36 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest sleep meanwhile, and while requests or receives wait for a peer to be reached.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
+/// Engine of the process, and its connections.
+struct Device {
+    engine: Engine,
+    connections: Manager,
+}
+
+impl Device {
+    fn poll(&mut self, now_ns: u64) {
+        self.engine.poll(now_ns);
+        self.connections.poll(now_ns, &mut self.engine);
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        let deadlines = [self.engine.next_deadline_ns(), self.connections.next_deadline_ns()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Handles deadlines that have passed.
+    fn expire(&mut self, now_ns: u64) {
+        if self.next_deadline_ns().is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+            self.engine.expire(now_ns);
+            self.connections.expire(now_ns, &mut self.engine);
+        }
+    }
+}
+
 struct Process {
     /// Number of the system.
     id: u32,
-    engine: Mutex<Engine>,
+    device: Mutex<Device>,
     changed: Condvar,
     start: Instant,
     has_thread: AtomicBool,
@@ -58,7 +85,10 @@ impl Process {
     fn new(transport: Box<dyn Transport>, is_on_fabric: bool) -> Self {
         Self {
             id: std::process::id(),
-            engine: Mutex::new(Engine::new(transport, RandomState::new().build_hasher().finish())),
+            device: Mutex::new(Device {
+                engine: Engine::new(transport, seed()),
+                connections: Manager::new(seed()),
+            }),
             changed: Condvar::new(),
             start: Instant::now(),
             has_thread: AtomicBool::new(false),
@@ -70,8 +100,8 @@ impl Process {
         }
     }
 
-    fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    fn device(&self) -> MutexGuard<'_, Device> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now_ns(&self) -> u64 {
@@ -91,17 +121,17 @@ impl Process {
 
     /// Repeats sends at their deadlines, for ever.
     fn run(&self) {
-        let mut engine = self.engine();
+        let mut device = self.device();
         loop {
             let now_ns = self.now_ns();
-            engine.expire(now_ns);
-            let deadline_ns = engine.next_deadline_ns();
+            device.expire(now_ns);
+            let deadline_ns = device.next_deadline_ns();
             self.wakes_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
-            engine = match deadline_ns {
-                None => self.changed.wait(engine).unwrap_or_else(PoisonError::into_inner),
+            device = match deadline_ns {
+                None => self.changed.wait(device).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline_ns) => {
                     let wait = Duration::from_nanos(deadline_ns.saturating_sub(now_ns));
-                    self.changed.wait_timeout(engine, wait).unwrap_or_else(PoisonError::into_inner).0
+                    self.changed.wait_timeout(device, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
@@ -117,11 +147,18 @@ impl Process {
                 continue;
             }
             waiter(interval);
-            let mut engine = self.engine();
-            engine.poll(self.now_ns());
-            interval = if engine.is_pressing() { SHORT_INTERVAL } else { SERVE_INTERVAL };
+            let mut device = self.device();
+            let now_ns = self.now_ns();
+            device.poll(now_ns);
+            device.expire(now_ns);
+            interval = if device.engine.is_pressing() { SHORT_INTERVAL } else { SERVE_INTERVAL };
         }
     }
+}
+
+/// Returns a random number.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 static PROCESS: OnceLock<Process> = OnceLock::new();
@@ -162,7 +199,7 @@ pub(super) fn open() -> Result<(), Errno> {
         Errno::NODEV
     })?;
     let process = PROCESS.get_or_init(|| Process::new(Box::new(transport), true));
-    let Some(waiter) = process.engine().waiter() else { return Ok(()) };
+    let Some(waiter) = process.device().engine.waiter() else { return Ok(()) };
     // SAFETY: needed for programs that end without closing the device. The library is never unloaded, because it has threads.
     unsafe { libc::atexit(flush_at_exit) };
     start("rackloom-serve", move || process.serve(&waiter)).map_err(|_| Errno::AGAIN)
@@ -188,12 +225,12 @@ pub(super) fn flush() {
     let mut waiter = None;
     while Instant::now() < deadline {
         // A signal handler may end a program that holds the lock.
-        if let Ok(mut engine) = process.engine.try_lock() {
-            engine.poll(process.now_ns());
-            if engine.is_flushed() {
+        if let Ok(mut device) = process.device.try_lock() {
+            device.poll(process.now_ns());
+            if device.engine.is_flushed() {
                 return;
             }
-            waiter = waiter.or_else(|| engine.waiter());
+            waiter = waiter.or_else(|| device.engine.waiter());
         }
         match &waiter {
             Some(waiter) => waiter(SHORT_INTERVAL),
@@ -215,12 +252,21 @@ fn process() -> &'static Process {
 
 /// Calls the engine with the time in nanoseconds.
 pub(super) fn with<R>(call: impl FnOnce(&mut Engine, u64) -> R) -> R {
+    with_device(|device, now_ns| call(&mut device.engine, now_ns))
+}
+
+/// Calls the connections of the process, with the engine and the time in nanoseconds.
+pub(super) fn with_connections<R>(call: impl FnOnce(&mut Manager, &mut Engine, u64) -> R) -> R {
+    with_device(|device, now_ns| call(&mut device.connections, &mut device.engine, now_ns))
+}
+
+fn with_device<R>(call: impl FnOnce(&mut Device, u64) -> R) -> R {
     let process = process();
     let now_ns = process.now_ns();
     process.note_call(now_ns);
-    let mut engine = process.engine();
-    let result = call(&mut engine, now_ns);
-    if let Some(deadline_ns) = engine.next_deadline_ns() {
+    let mut device = process.device();
+    let result = call(&mut device, now_ns);
+    if let Some(deadline_ns) = device.next_deadline_ns() {
         if !process.has_thread.swap(true, Ordering::Relaxed)
             && start("rackloom-verbs", || process.run()).is_err()
         {
@@ -245,11 +291,9 @@ pub(super) fn advance() -> bool {
     process.polled_ns.store(now_ns, Ordering::Relaxed);
     process.note_call(now_ns);
     // Another thread is at it.
-    let Ok(mut engine) = process.engine.try_lock() else { return false };
-    engine.poll(now_ns);
-    if engine.next_deadline_ns().is_some_and(|deadline_ns| deadline_ns <= now_ns) {
-        engine.expire(now_ns);
-    }
+    let Ok(mut device) = process.device.try_lock() else { return false };
+    device.poll(now_ns);
+    device.expire(now_ns);
     true
 }
 
@@ -261,9 +305,9 @@ pub(super) fn note_completions() {
     process.note_call(now_ns);
     process.left_ns.store(now_ns.max(1), Ordering::Relaxed);
     if process.was_away.load(Ordering::Relaxed)
-        && let Ok(mut engine) = process.engine.try_lock()
+        && let Ok(mut device) = process.device.try_lock()
     {
-        engine.hand_over();
+        device.engine.hand_over();
     }
 }
 

@@ -524,6 +524,17 @@ impl Engine {
         self.watch_port();
     }
 
+    /// Returns the transport.
+    #[must_use]
+    pub fn transport(&self) -> &dyn Transport {
+        &*self.transport
+    }
+
+    /// Returns the transport, for notes between processes.
+    pub fn transport_mut(&mut self) -> &mut dyn Transport {
+        &mut *self.transport
+    }
+
     /// Returns a function that waits until [`Self::poll`] has work. `None` if it never has.
     #[must_use]
     pub fn waiter(&self) -> Option<Waiter> {

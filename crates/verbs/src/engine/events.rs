@@ -81,16 +81,23 @@ impl<T> Events<T> {
 
     /// Removes events of an object that is about to be destroyed.
     pub fn remove(&self, is_of_object: impl Fn(&T) -> bool) {
+        drop(self.extract(is_of_object));
+    }
+
+    /// Removes events of an object that is about to get them elsewhere, and returns them.
+    pub fn extract(&self, is_of_object: impl Fn(&T) -> bool) -> Vec<T> {
         let mut queue = self.queue();
-        let before = queue.len();
-        queue.retain(|event| !is_of_object(event));
-        for _ in queue.len()..before {
+        let (removed, kept): (Vec<T>, Vec<T>) =
+            std::mem::take(&mut *queue).into_iter().partition(|event| is_of_object(event));
+        *queue = kept.into();
+        for _ in &removed {
             let mut descriptor = [PollFd::new(&self.descriptor, PollFlags::IN)];
             // Another thread may have read the count and find no event.
             if rustix::event::poll(&mut descriptor, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1) {
                 let _ = rustix::io::read(&self.descriptor, &mut [0; 8]);
             }
         }
+        removed
     }
 }
 

@@ -32,7 +32,7 @@ pub use loopback::{Loopback, identifier};
 pub use memory::{Piece, Region, Remote};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
-    Address, Arriving, Carried, Datagram, Due, Notice, Operation, Outcome, Payload, Port, Request, Target,
-    Ticket, Transport, Waiter,
+    Address, Arriving, Carried, Datagram, Due, NOTE_BYTES, Notice, Operation, Outcome, Payload, PeerEvent,
+    Port, Process, Request, Target, Ticket, Transport, Waiter,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

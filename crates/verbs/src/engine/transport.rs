@@ -289,6 +289,27 @@ pub enum Port {
     Removed,
 }
 
+/// Process that has the device, by its number in the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process(pub u16);
+
+/// Event of connection management.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerEvent {
+    /// A note of a process has arrived.
+    Note {
+        /// Sender.
+        from: Process,
+        /// Bytes of the note. They are of another program, so they may be anything.
+        bytes: Vec<u8>,
+    },
+    /// A process that had notes, or that sent some, has ended or is no longer reached.
+    Lost(Process),
+}
+
+/// Largest note between two processes, in bytes.
+pub const NOTE_BYTES: usize = 512;
+
 /// Means by which requests reach other queue pairs.
 pub trait Transport: Send {
     /// Returns the number of this node.
@@ -349,5 +370,40 @@ pub trait Transport: Send {
     /// Returns true if peers have everything that this process has sent. Replies to requests of peers count.
     fn is_flushed(&self) -> bool {
         true
+    }
+
+    /// Returns the number of this process.
+    fn own_process(&self) -> Process {
+        Process(0)
+    }
+
+    /// Returns the processes that a node may have, present or not.
+    fn processes(&self, node: u32) -> Vec<Process> {
+        if node == self.own_node() { vec![self.own_process()] } else { Vec::new() }
+    }
+
+    /// Returns the node of a process, or `None` if there is no such process.
+    fn node_of_process(&self, process: Process) -> Option<u32> {
+        (process == self.own_process()).then(|| self.own_node())
+    }
+
+    /// Returns true if notes reach a process now.
+    fn reaches_process(&self, process: Process) -> bool {
+        process == self.own_process()
+    }
+
+    /// Returns true if a path leads to a node now.
+    fn reaches_node(&self, node: u32) -> bool {
+        node == self.own_node()
+    }
+
+    /// Sends a note of at most [`NOTE_BYTES`] to another process. The loss of that process is a [`PeerEvent`] from now on.
+    fn send_note(&mut self, to: Process, bytes: Vec<u8>) {
+        let _ = (to, bytes);
+    }
+
+    /// Takes the events that [`Self::poll`] has found.
+    fn take_peer_events(&mut self) -> Vec<PeerEvent> {
+        Vec::new()
     }
 }

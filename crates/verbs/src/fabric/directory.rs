@@ -47,6 +47,12 @@ impl Directory {
         })
     }
 
+    /// Returns the processes of a seat.
+    pub(super) fn processes(&self, seat: u32) -> &[NodeId] {
+        let seat = usize::try_from(seat).ok().and_then(|seat| self.processes.get(seat));
+        seat.map_or(&[], Vec::as_slice)
+    }
+
     /// Returns the process with a queue pair of this number.
     pub(super) fn process(&self, seat: u32, queue_pair: u32) -> Option<NodeId> {
         let seat = self.processes.get(usize::try_from(seat).ok()?)?;

@@ -2,7 +2,7 @@
 //!
 //! Numbers are in little-endian order. A message that is too short, too long or of an unknown kind is dropped: peers are other programs.
 
-use crate::engine::{Datagram, Outcome, Remote};
+use crate::engine::{Datagram, NOTE_BYTES, Outcome, Remote};
 use crate::layout::Gid;
 
 /// Largest message.
@@ -82,6 +82,8 @@ pub(super) enum Message {
     Granted { number: u64, grant: Grant },
     /// The queue pair executes requests of its peer no longer: grants for it are over.
     Closed { queue_pair: u32 },
+    /// Note of connection management.
+    Note(Vec<u8>),
 }
 
 const SEND: u8 = 1;
@@ -91,6 +93,7 @@ const DATAGRAM: u8 = 4;
 const REPLIES: u8 = 5;
 const GRANTED: u8 = 6;
 const CLOSED: u8 = 7;
+const NOTE: u8 = 8;
 
 const HAS_IMMEDIATE: u8 = 1;
 const IS_SOLICITED: u8 = 2;
@@ -269,6 +272,7 @@ impl Message {
                 to.u64(grant.key);
             }
             Self::Closed { queue_pair } => drop(to.u8(CLOSED).u8(0).u32(*queue_pair)),
+            Self::Note(bytes) => drop(to.u8(NOTE).u8(0).bytes(bytes)),
         }
         debug_assert!(to.0.len() <= MESSAGE_BYTES, "a message fits into a slot");
         to.0
@@ -312,6 +316,7 @@ impl Message {
                 grant: Grant { virtual_base: from.u64()?, length: from.u64()?, key: from.u64()? },
             },
             CLOSED => Self::Closed { queue_pair: from.u32()? },
+            NOTE => Self::Note(from.data(NOTE_BYTES)?.to_vec()),
             _ => return None,
         };
         from.0.is_empty().then_some(message)
@@ -364,6 +369,8 @@ mod tests {
             },
             Message::Granted { number: 4, grant: Grant { virtual_base: 0x1000, length: 64, key: 99 } },
             Message::Closed { queue_pair: 17 },
+            Message::Note(Vec::new()),
+            Message::Note(vec![7; NOTE_BYTES]),
         ];
         all.push(Message::Replies(vec![(u64::MAX, Outcome::Done); REPLIES_MAX]));
         all.push(Message::Replies((7..).zip(outcomes).collect()));

@@ -9,7 +9,7 @@ use super::job::{Connection, GrantName, Job, Stage, Then};
 use super::message::{Content, DATA_BYTES, Grant, Message};
 use super::operation::{JOB, Start};
 use super::transport::FabricTransport;
-use crate::engine::{Operation, Outcome, Payload, Piece, Remote, Request};
+use crate::engine::{Operation, Outcome, Payload, PeerEvent, Piece, Process, Remote, Request};
 use crate::layout::constants::*;
 
 /// Length of the part of a long write that is written last.
@@ -348,6 +348,7 @@ impl FabricTransport {
         waiting.into_iter().for_each(|number| self.finish(number, Outcome::Lost));
         self.jobs.grants.retain(|name, _| name.connection.process != peer);
         self.requests.forget(peer);
+        self.peer_events.push(PeerEvent::Lost(Process(peer.0)));
     }
 }
 

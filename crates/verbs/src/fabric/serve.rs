@@ -7,7 +7,8 @@ use super::message::{Content, Grant, Message, REPLIES_MAX, Route, Source};
 use super::operation::{INCOMING, RECEIVED, Start};
 use super::transport::{FabricTransport, notice};
 use crate::engine::{
-    Address, Due, Notice, Operation, Outcome, Payload, Piece, Remote, Request, Target, Ticket,
+    Address, Due, Notice, Operation, Outcome, Payload, PeerEvent, Piece, Process, Remote, Request, Target,
+    Ticket,
 };
 
 impl FabricTransport {
@@ -40,6 +41,10 @@ impl FabricTransport {
             Message::Granted { number, grant } => self.granted(peer, number, grant),
             Message::Closed { queue_pair } => {
                 self.jobs.revoke(peer, queue_pair);
+            }
+            Message::Note(bytes) => {
+                self.watch(peer);
+                self.peer_events.push(PeerEvent::Note { from: Process(peer.0), bytes });
             }
             Message::Datagram { from, to, immediate, is_solicited, header, data } => {
                 let Some(from) = self.sender(peer, from) else { return };

@@ -18,8 +18,8 @@ use super::port::PortWatch;
 use super::regions::Regions;
 use super::slots::Slots;
 use crate::engine::{
-    Address, Carried, Notice, Operation, Outcome, Port, Region, Request, Target, Ticket, Transport, Waiter,
-    addresses_of,
+    Address, Carried, Notice, Operation, Outcome, PeerEvent, Port, Process, Region, Request, Target, Ticket,
+    Transport, Waiter, addresses_of,
 };
 use crate::layout::Gid;
 
@@ -63,6 +63,8 @@ pub struct FabricTransport {
     pub(super) watched: BTreeSet<NodeId>,
     pub(super) requests: Incoming,
     pub(super) ended: Vec<(Ticket, Outcome)>,
+    /// Events of connection management that the next look takes.
+    pub(super) peer_events: Vec<PeerEvent>,
     pub(super) polls: u32,
     early: Early,
     pub(super) port: PortWatch,
@@ -103,6 +105,7 @@ impl FabricTransport {
             watched: BTreeSet::new(),
             requests: Incoming::default(),
             ended: Vec::new(),
+            peer_events: Vec::new(),
             polls: 0,
             early: Early::default(),
             port,
@@ -329,6 +332,35 @@ impl Transport for FabricTransport {
 
     fn is_flushed(&self) -> bool {
         self.sending == 0 && self.messages.is_empty() && !self.early.has_datagrams()
+    }
+
+    fn own_process(&self) -> Process {
+        Process(self.node.id().0)
+    }
+
+    fn processes(&self, node: u32) -> Vec<Process> {
+        self.directory.processes(node).iter().map(|process| Process(process.0)).collect()
+    }
+
+    fn node_of_process(&self, process: Process) -> Option<u32> {
+        self.directory.place_of(NodeId(process.0)).map(|place| place.seat)
+    }
+
+    fn reaches_process(&self, process: Process) -> bool {
+        process == self.own_process() || self.node.reaches(NodeId(process.0))
+    }
+
+    fn reaches_node(&self, node: u32) -> bool {
+        node == self.place.seat || u16::try_from(node).is_ok_and(|node| self.node.reaches(NodeId(node)))
+    }
+
+    fn send_note(&mut self, to: Process, bytes: Vec<u8>) {
+        self.watch(NodeId(to.0));
+        self.notify(NodeId(to.0), Message::Note(bytes));
+    }
+
+    fn take_peer_events(&mut self) -> Vec<PeerEvent> {
+        std::mem::take(&mut self.peer_events)
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`constants`] has the values. Locks and condition variables of C are opaque bytes: zero is their initial value on Linux.
 
 pub mod attributes;
+pub mod connection;
 pub mod constants;
 pub mod context;
 pub mod device;

@@ -1,7 +1,8 @@
 //! Libraries of the rack that a program on a seat loads in place of those of the system.
 //!
 //! The loader searches the folders of `LD_LIBRARY_PATH` first. The library is `libibverbs.so.1`, by which RDMA programs find the device
-//! `rackloom0`. A build of this workspace has it as the file `ibverbs` beside the command, an installation as `../lib/rackloom/libibverbs.so.1`.
+//! `rackloom0`. A build of this workspace has it as the file `ibverbs` beside the command, an installation as `../lib/rackloom/libibverbs.so.1`. The same
+//! file is `librdmacm.so.1`: the loader maps a file once, also under two names, so both libraries of a process have one device.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,8 +14,8 @@ use rackloom::seat::run_directory::run_directory;
 
 /// Environment variable: folders that the loader searches first.
 pub(super) const PATH_VARIABLE: &str = "LD_LIBRARY_PATH";
-/// Name by which programs load the library.
-const NAME: &str = "libibverbs.so.1";
+/// Names by which programs load the library.
+const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 /// Folder of a rack's directory.
 const FOLDER: &str = "libraries";
 
@@ -39,24 +40,24 @@ fn folder(command: &Path, directory: &Path) -> io::Result<Option<PathBuf>> {
     let built = beside.join("ibverbs");
     if built.exists() {
         let folder = directory.join(FOLDER);
-        link(&built, &folder)?;
+        NAMES.iter().try_for_each(|name| link(&built, &folder, name))?;
         return Ok(Some(folder));
     }
     let installed = beside.join("../lib/rackloom");
-    if installed.join(NAME).exists() { Ok(Some(installed.canonicalize()?)) } else { Ok(None) }
+    if installed.join(NAMES[0]).exists() { Ok(Some(installed.canonicalize()?)) } else { Ok(None) }
 }
 
-/// Makes a folder in which the library has the name that programs load. Other processes may do the same.
-fn link(library: &Path, folder: &Path) -> io::Result<()> {
+/// Makes a folder in which the library has a name that programs load. Other processes may do the same.
+fn link(library: &Path, folder: &Path, name: &str) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let path = folder.join(NAME);
+    let path = folder.join(name);
     if fs::read_link(&path).is_ok_and(|target| target == library) {
         return Ok(());
     }
-    let new = folder.join(format!(".{NAME}.{}", std::process::id()));
+    let new = folder.join(format!(".{name}.{}", std::process::id()));
     symlink(library, &new)?;
     fs::rename(&new, &path)
 }
@@ -145,19 +146,21 @@ mod tests {
         assert_eq!(folder(&command, &rack).unwrap(), None);
         let installed = root.0.join("lib/rackloom");
         fs::create_dir_all(&installed).unwrap();
-        fs::write(installed.join(NAME), "").unwrap();
+        fs::write(installed.join(NAMES[0]), "").unwrap();
         assert_eq!(folder(&command, &rack).unwrap(), Some(installed.canonicalize().unwrap()));
         fs::write(bin.join("ibverbs"), "").unwrap();
         for _ in 0..2 {
             assert_eq!(folder(&command, &rack).unwrap(), Some(rack.join(FOLDER)));
-            assert_eq!(fs::read_link(rack.join(FOLDER).join(NAME)).unwrap(), bin.join("ibverbs"));
+            for name in NAMES {
+                assert_eq!(fs::read_link(rack.join(FOLDER).join(name)).unwrap(), bin.join("ibverbs"));
+            }
         }
         // A rack may outlive the build that another command belongs to.
         let other = root.0.join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("ibverbs"), "").unwrap();
         assert_eq!(folder(&other.join("rackloom"), &rack).unwrap(), Some(rack.join(FOLDER)));
-        assert_eq!(fs::read_link(rack.join(FOLDER).join(NAME)).unwrap(), other.join("ibverbs"));
+        assert_eq!(fs::read_link(rack.join(FOLDER).join(NAMES[0])).unwrap(), other.join("ibverbs"));
         assert!(folder(&command, &root.0.join("no-rack")).is_err());
     }
 

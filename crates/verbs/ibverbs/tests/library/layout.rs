@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use rackloom_verbs::layout::{attributes, context, device, objects, query, work};
+use rackloom_verbs::layout::{attributes, connection, context, device, objects, query, work};
 
-use super::support::{compile, has_headers, printed};
+use super::support::{compile, has_headers, printed, skip};
 
 /// Adds lines for the size of a structure and the positions of fields, for the program and for us. The names in C stand in texts.
 macro_rules! same {
@@ -106,21 +106,59 @@ fn comparison() -> (String, String) {
     (p, o)
 }
 
+/// Returns the lines for the structures of connection management.
+fn connections() -> (String, String) {
+    let (mut p, mut o) = (String::new(), String::new());
+    same!(p, o, connection::EventChannel, "rdma_event_channel", fd as "fd");
+    same!(p, o, connection::Addresses, "rdma_addr", source as "src_addr", destination as "dst_addr", infiniband as "addr");
+    same!(p, o, connection::Route, "rdma_route", addresses as "addr", path_rec as "path_rec", num_paths as "num_paths");
+    same!(p, o, connection::CmId, "rdma_cm_id", verbs as "verbs", channel as "channel", context as "context", qp as "qp", route as "route",
+        ps as "ps", port_num as "port_num", event as "event", send_cq_channel as "send_cq_channel", send_cq as "send_cq",
+        recv_cq_channel as "recv_cq_channel", recv_cq as "recv_cq", srq as "srq", pd as "pd", qp_type as "qp_type");
+    same!(p, o, connection::ConnParam, "rdma_conn_param", private_data as "private_data", private_data_len as "private_data_len",
+        responder_resources as "responder_resources", initiator_depth as "initiator_depth", flow_control as "flow_control",
+        retry_count as "retry_count", rnr_retry_count as "rnr_retry_count", srq as "srq", qp_num as "qp_num");
+    same!(p, o, connection::UdParam, "rdma_ud_param", private_data_len as "private_data_len", ah_attr as "ah_attr", qp_num as "qp_num",
+        qkey as "qkey");
+    same!(p, o, connection::CmEvent, "rdma_cm_event", id as "id", listen_id as "listen_id", event as "event", status as "status",
+        param as "param");
+    same!(p, o, connection::AddrInfo, "rdma_addrinfo", ai_flags as "ai_flags", ai_family as "ai_family", ai_qp_type as "ai_qp_type",
+        ai_port_space as "ai_port_space", ai_src_len as "ai_src_len", ai_dst_len as "ai_dst_len", ai_src_addr as "ai_src_addr",
+        ai_dst_addr as "ai_dst_addr", ai_src_canonname as "ai_src_canonname", ai_dst_canonname as "ai_dst_canonname",
+        ai_route_len as "ai_route_len", ai_route as "ai_route", ai_connect_len as "ai_connect_len", ai_connect as "ai_connect",
+        ai_next as "ai_next");
+    (p, o)
+}
+
+#[test]
+fn structures_of_connections_are_those_of_the_distribution_s_headers() {
+    const NAME: &str = "structures_of_connections_are_those_of_the_distribution_s_headers";
+    if !std::path::Path::new("/usr/include/rdma/rdma_cma.h").exists() {
+        skip(NAME, "the headers of librdmacm are not installed (package librdmacm-dev)");
+        return;
+    }
+    compare("#include <rdma/rdma_cma.h>", connections(), 50);
+}
+
 #[test]
 fn structures_are_those_of_the_distribution_s_headers() {
     if !has_headers("structures_are_those_of_the_distribution_s_headers") {
         return;
     }
+    compare("#include <infiniband/verbs.h>", comparison(), 200);
+}
+
+/// Compares our lines with those that a program with the header prints.
+fn compare(header: &str, (lines, ours): (String, String), least: usize) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (lines, ours) = comparison();
     let (source, program) = (folder.path().join("layout.c"), folder.path().join("layout"));
     let text = format!(
-        "#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}return 0;\n}}\n"
+        "{header}\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}return 0;\n}}\n"
     );
     std::fs::write(&source, text).expect("a source");
     compile(&source, &program, &[]);
     let theirs = printed(&mut std::process::Command::new(program));
-    assert!(ours.lines().count() > 200, "only {} lines", ours.lines().count());
+    assert!(ours.lines().count() > least, "only {} lines", ours.lines().count());
     let different: Vec<_> =
         ours.lines().zip(theirs.lines()).filter(|(ours, theirs)| ours != theirs).collect();
     assert_eq!(different, [], "ours and theirs");
