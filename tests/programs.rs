@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use support::session::Session;
-use support::wires::wires;
+use support::wires::{has_packet_wire, wires};
 use support::{is_gone, rack_file, scratch, send, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -271,9 +271,14 @@ fn the_environment_is_printed_for_a_shell() {
     let script = format!("{text}\necho $RACKLOOM_RACK $RACKLOOM_SEAT $RACKLOOM_RANK $RACKLOOM_RANKS");
     let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
     assert_eq!(String::from_utf8(output.stdout).expect("text"), "seats n1 1 4\n");
+    let own = session.command(&["env", "--seat", "n1", "--json"]).env("NCCL_GIN_TYPE", "3").output();
+    let json: Value = serde_json::from_slice(&own.expect("the command starts").stdout).expect("JSON");
+    assert_eq!(json["NCCL_GIN_TYPE"], Value::Null, "the value of the user stays");
     let json: Value =
         serde_json::from_str(&session.passes(&["env", "--seat", "n1", "--json"])).expect("JSON");
     assert_eq!(json["RACKLOOM_SEAT"], "n1");
+    assert_eq!(json["NCCL_GIN_TYPE"], "2");
+    assert_eq!(json["RACKLOOM_ADDRESS"].as_str().is_some(), has_packet_wire("the address of a seat"));
     // The loader of a program finds the rack's library first, and then what the caller has set.
     let text =
         session.command(&["env", "--seat", "n1", "--json"]).env("LD_LIBRARY_PATH", "/opt/lib").output();
@@ -281,7 +286,9 @@ fn the_environment_is_printed_for_a_shell() {
     let folders = json["LD_LIBRARY_PATH"].as_str().expect("a path").split_once(':');
     let (folder, others) = folders.expect("two folders");
     assert_eq!(others, "/opt/lib");
-    assert!(Path::new(folder).join("libibverbs.so.1").exists(), "{folder}");
+    for name in ["libibverbs.so.1", "libibverbs.so", "librdmacm.so.1"] {
+        assert!(Path::new(folder).join(name).exists(), "{folder}/{name}");
+    }
     session.refused(2, &["env", "--seat", "n9"]);
 }
 

@@ -26,6 +26,9 @@ use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
+/// Variables that programs need to use the device, unless the user has set them: NCCL would otherwise refuse a device without functions of its vendor
+/// for transfers that kernels begin.
+const CLIENT_VARIABLES: [(&str, &str); 1] = [("NCCL_GIN_TYPE", "2")];
 /// Longest time for the node of the seat to be up: its links to members that are there carry data.
 const UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest time for the node of a program that has ended to leave the seat.
@@ -55,6 +58,12 @@ pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str,
     if let Ok(node) = node_with_network(status, seat) {
         variables.push((ADDRESS_VARIABLE, address_of(node).to_string().into()));
     }
+    variables.extend(
+        CLIENT_VARIABLES
+            .iter()
+            .filter(|(name, _)| std::env::var_os(name).is_none())
+            .map(|(name, value)| (*name, (*value).into())),
+    );
     variables.extend(libraries.map(|path| (libraries::PATH_VARIABLE, path)));
     Ok(variables)
 }

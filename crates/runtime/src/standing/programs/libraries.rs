@@ -14,8 +14,8 @@ use rackloom::seat::run_directory::run_directory;
 
 /// Environment variable: folders that the loader searches first.
 pub(super) const PATH_VARIABLE: &str = "LD_LIBRARY_PATH";
-/// Names by which programs load the library.
-const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
+/// Names by which programs load the library. NCCL tries the one without a version first.
+const NAMES: [&str; 4] = ["libibverbs.so.1", "librdmacm.so.1", "libibverbs.so", "librdmacm.so"];
 /// Folder of a rack's directory.
 const FOLDER: &str = "libraries";
 
