@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
+use rackloom::namespaces::NamespaceError;
 use rackloom_runtime::machine::interruption::Interruption;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::standing::StandingRack;
@@ -40,7 +41,14 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     drop(rack);
     if let Some(network) = &network {
         let refused = rackloom::ip::enter(network).map_err(|error| {
-            Failure::new(Exit::CouldNotStart, format!("cannot enter the network of seat {seat}: {error}"))
+            let reason = match error {
+                NamespaceError::Forbidden { step, cause } => {
+                    format!("it takes {step}, which this system forbids: {cause}")
+                }
+                other => other.to_string(),
+            };
+            let what = format!("cannot enter the network of seat {seat}: {reason}");
+            Failure::new(Exit::CouldNotStart, what).hint("leave out `--net rack`; verbs work all the same")
         })?;
         refused.iter().for_each(|refusal| reporting::print_to_stderr(&format!("note: {refusal}")));
     }
