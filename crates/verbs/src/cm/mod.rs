@@ -1,6 +1,6 @@
 //! Connection management: identifiers of connections, the messages between two of them, and the events that programs get.
 //!
-//! A connection begins with a search. The process that connects sends [`Message::Find`] to each process of the seat that it wants to reach, and the
+//! A connection begins with a search. The process that connects sends a search to each process of the seat that it wants to reach, and the
 //! request goes to the first one that listens at the port. After that, the messages are those of the InfiniBand connection manager: request, reply,
 //! ready, reject, disconnect. The fabric delivers each of them once, or reports the loss of the process.
 //!
