@@ -4,8 +4,7 @@
     scripts/ip_programs.py target/release/rackloom              # all wires, with and without loss: some four minutes
     scripts/ip_programs.py target/release/rackloom --quick      # one wire: half a minute
 
-The programs are ping, iperf3, curl, an MPI program of MPICH, and torch with its gloo backend, as far as they are installed; others are named as
-missing. The columns are the rate that the program states, TCP's own retransmissions, and the frames that the fabric sent again. The exit code is 1 if a
+The programs are ping, iperf3, curl, and torch with its gloo backend, as far as they are installed; others are named as missing. The columns are the rate that the program states, TCP's own retransmissions, and the frames that the fabric sent again. The exit code is 1 if a
 run failed. It needs Python 3 alone.
 """
 
@@ -24,25 +23,6 @@ import time
 from verbs_programs import RUN_SECONDS_MAX, Rack
 
 COULD_NOT_START = 3
-MPI_PROGRAM = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-enum { COUNT = 1 << 18 };
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int rank, size;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    static int in[COUNT], out[COUNT];
-    for (int i = 0; i < COUNT; i++) in[i] = rank * COUNT + i;
-    MPI_Allreduce(in, out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    for (int i = 0; i < COUNT; i++)
-        if (out[i] != size * i + COUNT * (size * (size - 1) / 2)) return 1;
-    if (rank == 0) printf("sums of %d ranks are right\n", size);
-    return MPI_Finalize();
-}
-"""
 TORCH_PROGRAM = """
 import os, torch, torch.distributed as dist
 rank, ranks = (int(os.environ[name]) for name in ("RACKLOOM_RANK", "RACKLOOM_RANKS"))
@@ -127,18 +107,6 @@ def several(rack, words):
     return ended.stdout
 
 
-def mpich(rack):
-    source, program = rack.folder / "sums.c", rack.folder / "sums"
-    source.write_text(MPI_PROGRAM)
-    subprocess.run(["mpicc.mpich", "-o", str(program), str(source)], check=True)
-    # Without this, ranks of one machine use its shared memory, although their hosts have different names.
-    os.environ["MPIR_CVAR_NOLOCAL"] = rack.environment["MPIR_CVAR_NOLOCAL"] = "1"
-    output = several(rack, ["mpiexec.mpich", "-n", "3", rack.binary, "exec", "--net", "rack", "--", str(program)])
-    if "sums of 3 ranks are right" not in output:
-        raise Failed(output.strip())
-    return "-", "-"
-
-
 def torch(rack):
     several(rack, [rack.binary, "exec", "--seats", "n0..n2", "--net", "rack", "--", "python3", "-c", TORCH_PROGRAM])
     return "-", "-"
@@ -153,7 +121,6 @@ PROGRAMS = [
     ("ping", ping, lambda: shutil.which("ping"), 50 * 84),
     ("iperf3", iperf3, lambda: shutil.which("iperf3"), 1 << 20),
     ("curl", curl, lambda: shutil.which("curl"), 16 << 20),
-    ("MPICH", mpich, lambda: shutil.which("mpicc.mpich"), 1 << 20),
     ("torch, gloo", torch, has_torch, 1 << 20),
 ]
 

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use rustix::io::Errno;
 
 use super::event;
-use super::identifier::id_object;
+use super::object::id_object;
 use crate::abi::guard::{at, call, put};
 use crate::abi::process;
 use crate::cm::{

@@ -5,7 +5,8 @@ use core::ffi::c_int;
 use rustix::io::Errno;
 
 use super::event;
-use super::identifier::{IdObject, Template, id_object, make, rdma_destroy_id, rdma_migrate_id};
+use super::identifier::{rdma_destroy_id, rdma_migrate_id};
+use super::object::{IdObject, Template, id_object, make};
 use super::queue_pair::{self, rdma_destroy_srq};
 use super::resolve::{rdma_bind_addr, rdma_resolve_addr, rdma_resolve_route};
 use crate::abi::guard::{at, call, put};

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use rustix::io::Errno;
 
-use super::identifier::{IdObject, id_object, make_child, with_number};
+use super::object::{IdObject, id_object, make_child, with_number};
 use super::{channel, device};
 use crate::abi::guard::{at, call, put};
 use crate::abi::process;

@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod event;
 pub mod identifier;
 pub mod lookup;
+mod object;
 pub mod queue_pair;
 pub mod resolve;
 pub mod unsupported;

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use rustix::io::Errno;
 
-use super::identifier::{IdObject, id_object};
+use super::object::{IdObject, id_object};
 use crate::abi::completion::{
     ibv_create_comp_channel, ibv_create_cq, ibv_destroy_comp_channel, ibv_destroy_cq,
 };

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::address::{self, Address, Place};
 use super::event;
-use super::identifier::{IdObject, bind_to_device, id_object};
+use super::object::{IdObject, bind_to_device, id_object};
 use crate::abi::guard::call;
 use crate::abi::process;
 use crate::cm::Host;
