@@ -11,6 +11,7 @@ use rackloom::fabric::{
     Region, RegionHandle, RegionOptions, Request, SeatBefore, Slice, Store, StreamEvent, Strided,
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
+use rackloom::ip::{FrameSocket, Interface, ProgramNetwork};
 use rackloom::memory::{
     AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, PagePreference,
     Pages, Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
@@ -54,6 +55,7 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
+    FrameSocket, Interface, ProgramNetwork,
     Batch<'static>, Next<'static>, PeerRegion, PeerAccess<'static>, Pending<u64>, CommandQueue, Completion, CompositeRequest, Strided, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, PersistentCollective, Rechoice, Reduction<u8>, Invalid, JobSeat, Node, NodeCounters, Queue, Received, SeatBefore,
     MemoryPool, KernelAccess<'static>, StreamEvent<'static>, PointerAttributes, RegionHandle, Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,

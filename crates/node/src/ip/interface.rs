@@ -29,6 +29,8 @@ const GROUPS: (Ipv4Addr, u8) = (Ipv4Addr::new(224, 0, 0, 0), 4);
 const APPEAR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interface of a seat. It exists until both parts are dropped and no process is left in the namespace.
+///
+/// `Send` and `Sync`.
 #[derive(Debug)]
 pub struct Interface {
     /// Socket on the agent's end.

@@ -13,6 +13,8 @@ use rustix::thread::{
 use crate::namespaces::{NamespaceError, enter_user_namespace_of, forbidden, pass_on};
 
 /// Network of a program.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug)]
 pub struct ProgramNetwork {
     /// Process whose user namespace has the rights over it.

@@ -30,6 +30,8 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const ON: libc::c_int = 1;
 
 /// Packet socket on one interface. No call waits.
+///
+/// `Send` and `Sync`: the kernel orders the calls.
 #[derive(Debug)]
 pub struct FrameSocket {
     socket: OwnedFd,

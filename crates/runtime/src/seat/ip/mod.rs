@@ -261,7 +261,7 @@ impl IpPort {
 
     /// Reads a frame from the interface, and sends it. Returns false if there is none.
     fn read(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn JobMemory) -> bool {
-        // An error of the socket is the end of the interface. It is reported once.
+        // The kernel reports an error of the interface once. Later reads find no frame.
         let Ok(Some(length)) = self.interface.frames.receive(&mut self.buffer) else { return false };
         let message = &self.buffer[..length];
         let destination = message.get(HEADER_BYTES..).map_or(Destination::Nowhere, destination_of);
