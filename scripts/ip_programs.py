@@ -4,8 +4,9 @@
     scripts/ip_programs.py target/release/rackloom              # all wires, with and without loss: some four minutes
     scripts/ip_programs.py target/release/rackloom --quick      # one wire: half a minute
 
-The programs are ping, iperf3, curl, and torch with its gloo backend, as far as they are installed; others are named as missing. The columns are the rate that the program states, TCP's own retransmissions, and the frames that the fabric sent again. The exit code is 1 if a
-run failed. It needs Python 3 alone.
+The programs are ping, iperf3, curl, and torch with its gloo backend, as far as they are installed; others are named as missing. The columns are the
+rate that the program states, TCP's own retransmissions, and the frames that the fabric sent again. The exit code is 1 if a run failed. It needs Python 3
+alone.
 """
 
 import argparse
