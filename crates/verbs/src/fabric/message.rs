@@ -2,6 +2,7 @@
 //!
 //! Numbers are in little-endian order. A message that is too short, too long or of an unknown kind is dropped: peers are other programs.
 
+use super::datagrams::Position;
 use crate::engine::{Datagram, NOTE_BYTES, Outcome, Remote};
 use crate::layout::Gid;
 
@@ -74,6 +75,8 @@ pub(super) enum Message {
         immediate: Option<u32>,
         is_solicited: bool,
         header: Datagram,
+        /// Position among the datagrams between the two processes. It is set when the datagram leaves.
+        at: Position,
         data: Vec<u8>,
     },
     /// Outcomes of requests, by the numbers of the requests.
@@ -252,13 +255,14 @@ impl Message {
             Self::Apply { route, key, address, length, right } => {
                 to.u8(APPLY).u8(0).route(*route).u32(*key).u64(*address).u64(*length).u32(*right);
             }
-            Self::Datagram { from, to: destination, immediate, is_solicited, header, data } => {
+            Self::Datagram { from, to: destination, immediate, is_solicited, header, at, data } => {
                 to.u8(DATAGRAM).u8(flags(*immediate, *is_solicited)).u32(*from).u32(*destination);
                 to.u32(immediate.unwrap_or(0))
                     .u32(header.key)
                     .bytes(&header.source)
                     .bytes(&header.destination);
-                to.u8(header.traffic_class).u32(header.flow_label).u8(header.hop_limit).bytes(data);
+                to.u8(header.traffic_class).u32(header.flow_label).u8(header.hop_limit);
+                to.u64(at.stream).u64(at.number).bytes(data);
             }
             Self::Replies(replies) => {
                 to.u8(REPLIES).u8(0);
@@ -307,8 +311,9 @@ impl Message {
             DATAGRAM => {
                 let (sender, to, immediate) = (from.u32()?, from.u32()?, from.immediate(flags)?);
                 let header = from.datagram()?;
+                let at = Position { stream: from.u64()?, number: from.u64()? };
                 let data = from.data(DATAGRAM_BYTES)?.to_vec();
-                Self::Datagram { from: sender, to, immediate, is_solicited, header, data }
+                Self::Datagram { from: sender, to, immediate, is_solicited, header, at, data }
             }
             REPLIES => Self::Replies(from.replies()?),
             GRANTED => Self::Granted {
@@ -365,6 +370,7 @@ mod tests {
                 immediate: None,
                 is_solicited: false,
                 header,
+                at: Position { stream: u64::MAX, number: 1 << 40 },
                 data: vec![1; DATAGRAM_BYTES],
             },
             Message::Granted { number: 4, grant: Grant { virtual_base: 0x1000, length: 64, key: 99 } },

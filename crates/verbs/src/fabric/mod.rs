@@ -18,6 +18,7 @@
 //! Reading order: `directory` · `port` · `message` · `regions` · `slots` · `operation` · `early` · `job` · `incoming` · `transport` · `requests` (of this process)
 //! · `serve` (requests of peers).
 
+mod datagrams;
 mod directory;
 mod early;
 mod incoming;

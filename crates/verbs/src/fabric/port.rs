@@ -1,8 +1,8 @@
-//! State of the port: whether a path leads from the seat of this process to other members.
+//! State of the port: whether a path leads from the seat of this process to other members, and which faults are set on queue pairs.
 
 use std::time::{Duration, Instant};
 
-use rackloom::fabric::{Node, NodeId};
+use rackloom::fabric::{Node, NodeId, QueuePairFault};
 
 use crate::engine::Port;
 
@@ -22,6 +22,10 @@ pub(super) struct PortWatch {
     was_reached: bool,
     /// Time at which the agent was reached last.
     agent_reached: Option<Instant>,
+    /// Faults of queue pairs, as the engine knows them.
+    faults: Vec<QueuePairFault>,
+    /// Faults of queue pairs that the engine does not know yet.
+    new_faults: Option<Vec<QueuePairFault>>,
     due: Instant,
 }
 
@@ -32,20 +36,39 @@ impl PortWatch {
         let agent = before.as_ref().map(|before| before.node);
         let neighbours = before.map_or_else(Vec::new, |before| before.neighbours);
         let due = Instant::now();
-        Self { agent, neighbours, port: Port::Active, was_reached: false, agent_reached: None, due }
+        Self {
+            agent,
+            neighbours,
+            port: Port::Active,
+            was_reached: false,
+            agent_reached: None,
+            faults: Vec::new(),
+            new_faults: None,
+            due,
+        }
     }
 
     pub(super) const fn state(&self) -> Port {
         self.port
     }
 
-    /// Looks for paths, at most every few milliseconds.
+    /// Takes the faults of queue pairs, if they have changed.
+    pub(super) fn take_faults(&mut self) -> Option<Vec<QueuePairFault>> {
+        self.new_faults.take()
+    }
+
+    /// Looks for paths and faults, at most every few milliseconds.
     pub(super) fn look(&mut self, node: &Node) {
         let now = Instant::now();
         if now < self.due || self.port == Port::Removed {
             return;
         }
         self.due = now + INTERVAL;
+        let faults = node.queue_pair_faults();
+        if faults != self.faults {
+            self.faults.clone_from(&faults);
+            self.new_faults = Some(faults);
+        }
         let has_agent = self.agent.is_none_or(|agent| node.reaches(agent));
         if has_agent {
             self.agent_reached = Some(now);

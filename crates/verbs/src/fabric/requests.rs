@@ -348,6 +348,7 @@ impl FabricTransport {
         waiting.into_iter().for_each(|number| self.finish(number, Outcome::Lost));
         self.jobs.grants.retain(|name, _| name.connection.process != peer);
         self.requests.forget(peer);
+        self.datagrams.forget(peer);
         self.peer_events.push(PeerEvent::Lost(Process(peer.0)));
     }
 }

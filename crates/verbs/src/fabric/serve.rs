@@ -46,11 +46,15 @@ impl FabricTransport {
                 self.watch(peer);
                 self.peer_events.push(PeerEvent::Note { from: Process(peer.0), bytes });
             }
-            Message::Datagram { from, to, immediate, is_solicited, header, data } => {
+            Message::Datagram { from, to, immediate, is_solicited, header, at, data } => {
                 let Some(from) = self.sender(peer, from) else { return };
+                self.watch(peer);
                 let payload = Payload::Bytes(data.into());
                 let operation = Operation::Datagram { payload, immediate, is_solicited, header };
-                target.execute(&self.request(from, to, operation));
+                let request = self.request(from, to, operation);
+                for request in self.datagrams.receive(peer, at, request) {
+                    target.execute(&request);
+                }
             }
             Message::Send { route, message: number, .. }
             | Message::Written { route, message: number, .. } => {

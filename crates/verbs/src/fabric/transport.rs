@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rackloom::fabric::{self, Completion, Error, Node, NodeId, Queue};
+use rackloom::fabric::{self, Completion, Error, Node, NodeId, Queue, QueuePairFault};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+use super::datagrams::{Datagrams, Position};
 use super::directory::{Directory, Place};
 use super::early::{Early, Ended, Waiting};
 use super::incoming::Incoming;
@@ -62,6 +63,7 @@ pub struct FabricTransport {
     pub(super) last_number: u64,
     pub(super) watched: BTreeSet<NodeId>,
     pub(super) requests: Incoming,
+    pub(super) datagrams: Datagrams<Request>,
     pub(super) ended: Vec<(Ticket, Outcome)>,
     /// Events of connection management that the next look takes.
     pub(super) peer_events: Vec<PeerEvent>,
@@ -104,6 +106,7 @@ impl FabricTransport {
             last_number: 0,
             watched: BTreeSet::new(),
             requests: Incoming::default(),
+            datagrams: Datagrams::default(),
             ended: Vec::new(),
             peer_events: Vec::new(),
             polls: 0,
@@ -129,7 +132,11 @@ impl FabricTransport {
     }
 
     /// Sends a message, now or with a later poll.
-    pub(super) fn notify(&mut self, peer: NodeId, message: Message) {
+    pub(super) fn notify(&mut self, peer: NodeId, mut message: Message) {
+        if let Message::Datagram { at, .. } = &mut message {
+            self.watch(peer);
+            *at = self.datagrams.send(peer);
+        }
         if self.messages.is_empty()
             && let Some(slot) = self.outgoing.take()
         {
@@ -249,8 +256,8 @@ impl Transport for FabricTransport {
         match request.operation {
             Operation::Datagram { payload, immediate, is_solicited, header } => {
                 let (from, to) = (request.from.queue_pair, queue_pair);
-                let data = payload.to_bytes();
-                let message = Message::Datagram { from, to, immediate, is_solicited, header, data };
+                let (at, data) = (Position::default(), payload.to_bytes());
+                let message = Message::Datagram { from, to, immediate, is_solicited, header, at, data };
                 if is_early {
                     self.early.add_datagram(peer, message, Instant::now());
                 } else {
@@ -328,6 +335,10 @@ impl Transport for FabricTransport {
 
     fn port(&self) -> Port {
         self.port.state()
+    }
+
+    fn take_queue_pair_faults(&mut self) -> Option<Vec<QueuePairFault>> {
+        self.port.take_faults()
     }
 
     fn is_flushed(&self) -> bool {

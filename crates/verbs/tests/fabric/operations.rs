@@ -141,6 +141,7 @@ fn datagrams_and_inline_data_arrive() {
         is_fenced: false,
         data: Data::Inline(pattern(33, 9).into()),
         kind,
+        ready_ns: 0,
     };
     rack.devices[1]
         .engine
@@ -151,6 +152,34 @@ fn datagrams_and_inline_data_arrive() {
     assert_eq!(successes(&rack.completions(&a.sends, 2)), [1, 2]);
     for offset in [64, 256] {
         assert_eq!(target.bytes()[offset..offset + 33], pattern(33, 9));
+    }
+}
+
+/// Programs that number their datagrams, such as those of UCX, take a late one for lost.
+#[test]
+fn datagrams_of_all_lengths_arrive_in_order() {
+    let mut rack = Rack::two("force_wire: true\n");
+    let (a, b) = (rack.devices[0].datagram_end(), rack.devices[1].datagram_end());
+    let route = rack.route(1);
+    let target = rack.devices[1].memory(8 * 4136, 0, ALL);
+    for round in 0..50_u64 {
+        let lengths = [4096, 8, 4033, 4032, 1, 4096, 4096, 0];
+        let sources = lengths.map(|length| rack.devices[0].memory(4096.max(length), length as u8, ALL));
+        for id in 0..lengths.len() {
+            rack.devices[1].receive(&b, 8 * round + id as u64, &[target.part(id * 4136, 4136)]);
+        }
+        for (id, (length, source)) in lengths.iter().zip(&sources).enumerate() {
+            let send = signalled(id as u64, &[source.part(0, *length)], datagram(route, b.number, None));
+            rack.send(0, &a, send);
+        }
+        let received = rack.completions(&b.receives, lengths.len());
+        assert_eq!(successes(&received), (8 * round..8 * round + 8).collect::<Vec<_>>());
+        let found: Vec<_> = received.iter().map(|completion| completion.byte_len as usize - 40).collect();
+        assert_eq!(found, lengths, "round {round}");
+        for (id, length) in lengths.iter().enumerate() {
+            assert_eq!(target.bytes()[id * 4136 + 40..][..*length], pattern(*length, *length as u8));
+        }
+        successes(&rack.completions(&a.sends, lengths.len()));
     }
 }
 
