@@ -91,7 +91,12 @@ fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires(
     assert_eq!(forbidden.status.code(), Some(COULD_NOT_START), "{stderr}");
     let sentences: Vec<_> = stderr.lines().filter(|line| line.starts_with("error: ")).collect();
     assert_eq!(sentences.len(), 1, "{stderr}");
-    assert!(sentences[0].contains("needs a user namespace, which this system forbids"), "{stderr}");
+    assert!(
+        sentences[0].contains(
+            "the packet wire is not available: it needs a user namespace, which this system forbids"
+        ),
+        "{stderr}"
+    );
     for wire in ["shared-memory", "udp"] {
         assert!(stderr.contains(&format!("`--wire {wire}`")), "{stderr}");
         let output = run(wire).expect("it ran before");

@@ -85,8 +85,8 @@ fn silent(error: io::Error) -> io::Error {
 
 pub(crate) fn forbidden(error: NamespaceError) -> MeasureError {
     match error {
-        NamespaceError::Forbidden { step, cause } => {
-            MeasureError::NotHere(format!("the packet wire needs {step}, which this system forbids: {cause}"))
+        NamespaceError::Forbidden { .. } => {
+            MeasureError::NotHere(format!("the packet wire is not available: {error}"))
         }
         other => MeasureError::Failed(other.to_string()),
     }

@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn the_error_line_of_the_output_is_found() {
-        let text = b"member role\nn0 gpu\nerror: the packet wire needs x\nhint: use y\n";
-        assert_eq!(reason(text), "the packet wire needs x");
+        let text = b"member role\nn0 gpu\nerror: cables need x\nhint: use y\n";
+        assert_eq!(reason(text), "cables need x");
         assert_eq!(reason(b"table\n  n0: broke off\nverdict: fail\n"), "n0: broke off");
         assert_eq!(reason(b""), "no reason given");
     }

@@ -24,7 +24,7 @@ use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::seat::program::Holder;
-use crate::supervisor::ip::reason;
+use crate::supervisor::wires::no_packet_wire;
 
 /// Longest time for the rack to grant the seat.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,8 +47,8 @@ pub(super) struct Taken {
     pub(super) start: Start,
     /// The seat's end of the control socket.
     pub(super) channel: Channel,
-    /// Interface of the program on the seat, or the reason why it has none.
-    pub(super) interface: Result<Interface, String>,
+    /// Interface of the program on the seat, or the reason why it has none; `None` without a program.
+    pub(super) interface: Option<Result<Interface, String>>,
 }
 
 /// Takes the vacant seat `seat`, such as `ring-8/n2`. `has_program`: it has the interface of a program, in a rack with IP. The calling process must
@@ -83,11 +83,11 @@ fn enter_namespaces(
     status: &RackStatus,
     member: &str,
     has_program: bool,
-) -> Result<Result<Interface, String>, Failure> {
-    let interface = if has_program { interface(status, member) } else { Err(String::new()) };
-    if interface.is_err() && status.wire == WireKind::Packet.name() {
-        enter_network_namespace_beside(status.pid)
-            .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+) -> Result<Option<Result<Interface, String>>, Failure> {
+    let interface = has_program.then(|| interface(status, member));
+    let has_namespace = matches!(interface, Some(Ok(_)));
+    if !has_namespace && status.wire == WireKind::Packet.name() {
+        enter_network_namespace_beside(status.pid).map_err(|error| no_packet_wire(&error))?;
     }
     Ok(interface)
 }
@@ -95,7 +95,7 @@ fn enter_namespaces(
 /// Creates the interface of the program on a seat.
 fn interface(status: &RackStatus, member: &str) -> Result<Interface, String> {
     let node = node_with_network(status, member)?;
-    enter_user_namespace_of(status.pid).and_then(|()| ip::create(node)).map_err(|error| reason(&error))
+    enter_user_namespace_of(status.pid).and_then(|()| ip::create(node)).map_err(|error| error.to_string())
 }
 
 type Received = (Joined, Vec<OwnedFd>, Vec<u8>);

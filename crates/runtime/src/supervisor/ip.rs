@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use rackloom::ip::{PREFIX_BITS, address_of};
-use rackloom::namespaces::{NamespaceError, enter_user_namespace};
+use rackloom::namespaces::enter_user_namespace;
 use rackloom_control::request::IpStatus;
 use rackloom_control::source::{ProcessSeats, Source};
 use rackloom_plan::Plan;
@@ -16,15 +16,5 @@ pub(super) fn prepare(source: &Source, plan: &Plan) -> Option<IpStatus> {
     }
     let mask = u32::MAX << (32 - u32::from(PREFIX_BITS));
     let network = format!("{}/{PREFIX_BITS}", Ipv4Addr::from(u32::from(address_of(0)) & mask));
-    Some(IpStatus { network, unavailable: enter_user_namespace().err().map(|error| reason(&error)) })
-}
-
-/// Returns why a seat has no interface.
-pub(crate) fn reason(error: &NamespaceError) -> String {
-    match error {
-        NamespaceError::Forbidden { step, cause } => {
-            format!("it needs {step}, which this system forbids: {cause}")
-        }
-        other => other.to_string(),
-    }
+    Some(IpStatus { network, unavailable: enter_user_namespace().err().map(|error| error.to_string()) })
 }

@@ -72,14 +72,17 @@ pub fn agent(program: &Program, is_detached: bool) -> Result<Exit, Failure> {
         Ok((start, channel, mut holder, interface)) => {
             // Fails if the launcher has ended. The end of its process ends the seat.
             let _ = match &interface {
-                Ok(interface) => launcher.send_with(
+                Some(Ok(interface)) => launcher.send_with(
                     &AgentOutcome::Taken { without_network: None },
                     &[interface.namespace.as_fd()],
                 ),
-                Err(reason) => launcher.send(&AgentOutcome::Taken { without_network: Some(reason.clone()) }),
+                Some(Err(reason)) => {
+                    launcher.send(&AgentOutcome::Taken { without_network: Some(reason.clone()) })
+                }
+                None => Ok(()),
             };
             drop(launcher);
-            holder.interface = interface.ok();
+            holder.interface = interface.and_then(Result::ok);
             Ok(crate::seat::take(start, channel, holder))
         }
         Err(failure) => {

@@ -9,7 +9,7 @@ use rackloom_protocol::{NodeId, Plane};
 
 use super::interfaces::{cable_end, mtu};
 use super::joints::joints;
-use crate::outcome::exit::Exit;
+use super::unavailable::no_packet_wire;
 use crate::outcome::failure::Failure;
 
 /// Returns the name of a member's interface in a plane. `takeover`: number of the process that took the seat;
@@ -31,7 +31,7 @@ pub(crate) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> 
         .collect();
     create_bridges(&bridges)
         .and_then(|()| connect_to_bridges(&cables))
-        .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+        .map_err(|error| no_packet_wire(&error))
 }
 
 /// Returns the cables for a process that takes a seat. `takeover` is unique in the rack and not zero.

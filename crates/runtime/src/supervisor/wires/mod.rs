@@ -15,6 +15,7 @@ pub(crate) mod names;
 mod packet;
 mod shared_memory;
 mod udp;
+mod unavailable;
 
 use rackloom::namespaces::enter_supervisor_namespaces;
 use rackloom_plan::{Plan, WireKind};
@@ -23,8 +24,8 @@ use self::contract::Wiring;
 use self::packet::PacketWiring;
 use self::shared_memory::SharedMemoryWiring;
 use self::udp::UdpWiring;
+pub(crate) use self::unavailable::no_packet_wire;
 use crate::machine::here::Here;
-use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
 /// Raises the limit of open descriptors to its maximum: the supervisor of a large rack needs many.
@@ -43,8 +44,7 @@ pub(crate) fn prepare(plan: &Plan, here: &Here) -> Result<Box<dyn Wiring>, Failu
         WireKind::Udp => Box::new(UdpWiring::new(plan, here)?),
         WireKind::Packet => {
             let wiring = PacketWiring::new(plan, here)?;
-            enter_supervisor_namespaces()
-                .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+            enter_supervisor_namespaces().map_err(|error| no_packet_wire(&error))?;
             Box::new(wiring)
         }
     })

@@ -22,6 +22,7 @@ use super::contract::{Environment, SeatWires, TO_OTHER_HOST, Takeover, Wiring};
 use super::interfaces::{cable_end, first_interface, later_interface, mtu};
 use super::joints::joints;
 use super::udp;
+use super::unavailable::no_packet_wire;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
@@ -91,8 +92,7 @@ impl Wiring for PacketWiring {
         if plan.has_bridges() {
             return bridges::connect(plan, pids);
         }
-        create_cables(&cables(plan, pids))
-            .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+        create_cables(&cables(plan, pids)).map_err(|error| no_packet_wire(&error))
     }
 }
 
