@@ -49,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Tests compare names of environment variables.
     ("rackloom-verbs", &["rackloom", "rackloom-control"]),
     ("rackloom-ibverbs", &["rackloom-verbs"]),
+    ("rackloom-device-files", &[]),
     (
         "rackloom-runtime",
         &[

@@ -6,11 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
-use rackloom::namespaces::NamespaceError;
 use rackloom_runtime::machine::interruption::Interruption;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::standing::StandingRack;
-use rackloom_runtime::standing::programs::{self, ProgramNet, SeatOptions, SeatOutput, TakenSeat};
+use rackloom_runtime::standing::programs::{self, SeatOptions, SeatOutput, TakenSeat};
 
 use crate::arguments::{EnvArguments, ExecArguments, Net, Output};
 use crate::exit::Exit;
@@ -34,21 +33,18 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         return on_seats(&rack, arguments);
     }
     let seat = seat(&rack, arguments.seat.as_deref())?;
-    let net = if arguments.net == Net::Rack { ProgramNet::Rack } else { ProgramNet::Host };
-    let options = SeatOptions { holds: arguments.hold, net };
+    let options = SeatOptions {
+        holds: arguments.hold,
+        joins_network: arguments.net == Net::Rack,
+        has_device_files: !arguments.device_files.none,
+    };
     let TakenSeat { environment, network } =
         programs::take_for_this_process(&rack, &seat, options, &Program::current())?;
     drop(rack);
     if let Some(network) = &network {
         let refused = rackloom::ip::enter(network).map_err(|error| {
-            let reason = match error {
-                NamespaceError::Forbidden { step, cause } => {
-                    format!("it takes {step}, which this system forbids: {cause}")
-                }
-                other => other.to_string(),
-            };
-            let what = format!("cannot enter the network of seat {seat}: {reason}");
-            Failure::new(Exit::CouldNotStart, what).hint("leave out `--net rack`; verbs work all the same")
+            Failure::could_not_start(format!("cannot enter the network of seat {seat}"), error)
+                .hint("leave out `--net rack`; verbs work all the same")
         })?;
         refused.iter().for_each(|refusal| reporting::print_to_stderr(&format!("note: {refusal}")));
     }
@@ -89,6 +85,9 @@ fn on_seats(rack: &StandingRack, arguments: &ExecArguments) -> Result<ExitCode, 
         if arguments.net == Net::Rack {
             command.args(["--net", "rack"]);
         }
+        if arguments.device_files.none {
+            command.arg("--no-device-files");
+        }
         command.arg("--").args(&arguments.program);
         (seat.clone(), command)
     };
@@ -127,7 +126,7 @@ impl SeatOutput for Prefixed {
 pub(crate) fn environment(arguments: &EnvArguments) -> Result<Exit, Failure> {
     let rack = only(arguments.rack.as_deref())?;
     let seat = seat(&rack, arguments.seat.as_deref())?;
-    let variables = programs::environment(&rack.status()?, &seat)?;
+    let variables = programs::environment(&rack.status()?, &seat, !arguments.device_files.none)?;
     let text = if arguments.json {
         let variables: BTreeMap<_, _> =
             variables.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();

@@ -21,9 +21,20 @@ pub(crate) struct ExecArguments {
     /// Keep the node alive while the program is stopped, as by Ctrl-Z or in a debugger
     #[arg(long)]
     pub(crate) hold: bool,
+    #[command(flatten)]
+    pub(crate) device_files: DeviceFiles,
     /// Program, and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// Files of the RDMA device.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DeviceFiles {
+    /// Preload no library: the program finds no /dev/infiniband and /sys/class/infiniband, which UCX needs; programs with AddressSanitizer
+    /// refuse preloaded libraries
+    #[arg(long = "no-device-files")]
+    pub(crate) none: bool,
 }
 
 /// Network of a program.
@@ -44,6 +55,8 @@ pub(crate) struct EnvArguments {
     /// Seat of the program; by the rank in the environment if absent, as for `exec`
     #[arg(long, value_name = "NODE")]
     pub(crate) seat: Option<String>,
+    #[command(flatten)]
+    pub(crate) device_files: DeviceFiles,
     /// Print JSON instead of shell commands, with the same content
     #[arg(long)]
     pub(crate) json: bool,

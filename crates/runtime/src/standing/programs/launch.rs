@@ -16,10 +16,10 @@ use rackloom_control::submitted::{
 };
 
 use super::super::StandingRack;
-use super::super::network::{hosts, network_of, node_with_network};
+use super::super::network::{hosts, network_of};
 use super::agent::{AgentOptions, AgentOutcome};
 use super::choice::nodes;
-use super::libraries;
+use super::{device_files, libraries};
 use crate::channel::seat::{Channel, Received};
 use crate::machine::child::start_session;
 use crate::machine::program::Program;
@@ -36,17 +36,21 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time between two requests for its state.
 const UP_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Returns the environment of a program on this seat.
+/// Returns the environment of a program on this seat. `has_device_files`: it finds the files of its RDMA device, by a library that is preloaded.
 ///
 /// # Errors
-/// The rack has no such GPU node.
-pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str, OsString)>, Failure> {
+/// The rack has no such GPU node, or a folder of the rack cannot be written.
+pub fn environment(
+    status: &RackStatus,
+    seat: &str,
+    has_device_files: bool,
+) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let nodes = nodes(status);
     let rank = nodes.iter().position(|node| *node == seat).ok_or_else(|| {
         Failure::bad_input(format!("rack {} has no GPU node named {seat:?}", status.name))
             .hint(format!("it has {}", nodes.join(", ")))
     })?;
-    let libraries = libraries::search_path(&status.name).map_err(|error| {
+    let libraries = libraries::of_rack(&status.name).map_err(|error| {
         Failure::could_not_start("cannot make the folder with libraries for programs", error)
     })?;
     let mut variables = vec![
@@ -55,8 +59,9 @@ pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str,
         (RANK_VARIABLE, rank.to_string().into()),
         (RANKS_VARIABLE, nodes.len().to_string().into()),
     ];
-    if let Ok(node) = node_with_network(status, seat) {
-        variables.push((ADDRESS_VARIABLE, address_of(node).to_string().into()));
+    if network_of(status).is_ok() {
+        // GPU nodes come first in the plan, so the rank is the number of the node.
+        variables.push((ADDRESS_VARIABLE, address_of(rank as u16).to_string().into()));
     }
     variables.extend(
         CLIENT_VARIABLES
@@ -64,18 +69,15 @@ pub fn environment(status: &RackStatus, seat: &str) -> Result<Vec<(&'static str,
             .filter(|(name, _)| std::env::var_os(name).is_none())
             .map(|(name, value)| (*name, (*value).into())),
     );
-    variables.extend(libraries.map(|path| (libraries::PATH_VARIABLE, path)));
+    let Some(libraries) = libraries else { return Ok(variables) };
+    variables.push((libraries::PATH_VARIABLE, libraries.search_path));
+    if let Some(preloaded) = libraries.preloaded.filter(|_| has_device_files) {
+        let folder = device_files::write(&run_directory().join(&status.name))
+            .map_err(|error| Failure::could_not_start("cannot write the device files for programs", error))?;
+        variables.push((device_files::FOLDER_VARIABLE, folder.into()));
+        variables.push((libraries::PRELOAD_VARIABLE, preloaded));
+    }
     Ok(variables)
-}
-
-/// Network of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProgramNet {
-    /// That of the launching process.
-    #[default]
-    Host,
-    /// That of the seat, with the interface `rack0` alone.
-    Rack,
 }
 
 /// Options of a program on a seat.
@@ -83,8 +85,10 @@ pub enum ProgramNet {
 pub struct SeatOptions {
     /// True if the node continues while the process is stopped.
     pub holds: bool,
-    /// Network of the program.
-    pub net: ProgramNet,
+    /// True if the program is in the network of the seat, with the interface `rack0` alone, and not in that of the launching process.
+    pub joins_network: bool,
+    /// True if a preloaded library shows the program the files of its RDMA device.
+    pub has_device_files: bool,
 }
 
 /// Seat that was taken for this process.
@@ -92,7 +96,7 @@ pub struct SeatOptions {
 pub struct TakenSeat {
     /// Environment of the program.
     pub environment: Vec<(&'static str, OsString)>,
-    /// Network to enter with [`rackloom::ip::enter`]; with [`ProgramNet::Rack`] alone.
+    /// Network to enter with [`rackloom::ip::enter`]; with [`SeatOptions::joins_network`] alone.
     pub network: Option<ProgramNetwork>,
 }
 
@@ -108,9 +112,8 @@ pub fn take_for_this_process(
     program: &Program,
 ) -> Result<TakenSeat, Failure> {
     let status = rack.status()?;
-    let environment = environment(&status, seat)?;
-    let needs_network = options.net == ProgramNet::Rack;
-    if needs_network {
+    let environment = environment(&status, seat, options.has_device_files)?;
+    if options.joins_network {
         network_of(&status).map_err(|reason| without_network(seat, &reason))?;
     }
     let begun = Instant::now();
@@ -125,13 +128,13 @@ pub fn take_for_this_process(
         }
     };
     let network = match network {
-        Ok(namespace) if needs_network => Some(ProgramNetwork {
+        Ok(namespace) if options.joins_network => Some(ProgramNetwork {
             supervisor: status.pid,
             namespace,
             host: seat.to_owned(),
             hosts: hosts(&nodes(&status)),
         }),
-        Err(reason) if needs_network => return Err(without_network(seat, &reason)),
+        Err(reason) if options.joins_network => return Err(without_network(seat, &reason)),
         _ => None,
     };
     let begun = Instant::now();

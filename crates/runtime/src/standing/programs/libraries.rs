@@ -1,8 +1,10 @@
-//! Libraries of the rack that a program on a seat loads in place of those of the system.
+//! Libraries of the rack that a program on a seat loads in place of those of the system, and one that is loaded before all others.
 //!
 //! The loader searches the folders of `LD_LIBRARY_PATH` first. The library is `libibverbs.so.1`, by which RDMA programs find the device
 //! `rackloom0`. A build of this workspace has it as the file `ibverbs` beside the command, an installation as `../lib/rackloom/libibverbs.so.1`. The same
 //! file is `librdmacm.so.1`: the loader maps a file once, also under two names, so both libraries of a process have one device.
+//!
+//! The library that is preloaded shows the files of the device ([`super::device_files`]). Its file is `device_files` in a build.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,24 +16,44 @@ use rackloom::seat::run_directory::run_directory;
 
 /// Environment variable: folders that the loader searches first.
 pub(super) const PATH_VARIABLE: &str = "LD_LIBRARY_PATH";
+/// Environment variable: libraries that are loaded before all others.
+pub(super) const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
 /// Names by which programs load the library. NCCL tries the one without a version first.
 const NAMES: [&str; 4] = ["libibverbs.so.1", "librdmacm.so.1", "libibverbs.so", "librdmacm.so"];
+/// Name of the library that is preloaded.
+const PRELOADED: &str = "librackloom-device-files.so";
 /// Folder of a rack's directory.
 const FOLDER: &str = "libraries";
 
-/// Returns the folders that the loader of a program on a seat of this rack searches first: that of the rack's libraries, and those of this
-/// process. `None` if the command was built or installed without libraries.
+/// Libraries of a rack, as values of environment variables.
+pub(super) struct Libraries {
+    /// Folders that the loader searches first: that of the rack's libraries, and those of this process.
+    pub(super) search_path: OsString,
+    /// Libraries that are loaded first: those of this process, and that of the rack, if there is one.
+    pub(super) preloaded: Option<OsString>,
+}
+
+/// Returns the libraries for programs on seats of this rack. `None` if the command was built or installed without libraries.
 ///
 /// # Errors
 /// The folder cannot be made.
-pub(super) fn search_path(rack: &str) -> io::Result<Option<OsString>> {
+pub(super) fn of_rack(rack: &str) -> io::Result<Option<Libraries>> {
     let Some(folder) = folder(&std::env::current_exe()?, &run_directory().join(rack))? else {
         return Ok(None);
     };
-    let others = std::env::var_os(PATH_VARIABLE).unwrap_or_default();
-    let others = std::env::split_paths(&others).filter(|path| *path != folder && path != Path::new(""));
-    let all: Vec<_> = std::iter::once(folder.clone()).chain(others).collect();
-    std::env::join_paths(all).map(Some).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
+    let preloaded = folder.join(PRELOADED);
+    let preloaded =
+        preloaded.exists().then(|| with_others(PRELOAD_VARIABLE, preloaded, false)).transpose()?;
+    Ok(Some(Libraries { search_path: with_others(PATH_VARIABLE, folder, true)?, preloaded }))
+}
+
+/// Returns a list of paths: this one and those of the environment variable.
+fn with_others(variable: &str, path: PathBuf, is_first: bool) -> io::Result<OsString> {
+    let others = std::env::var_os(variable).unwrap_or_default();
+    let others = std::env::split_paths(&others).filter(|other| *other != path && other != Path::new(""));
+    let mut all: Vec<_> = others.collect();
+    all.insert(if is_first { 0 } else { all.len() }, path);
+    std::env::join_paths(all).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
 }
 
 /// Returns the folder with the library that belongs to a command. `directory`: that of the rack.
@@ -41,6 +63,10 @@ fn folder(command: &Path, directory: &Path) -> io::Result<Option<PathBuf>> {
     if built.exists() {
         let folder = directory.join(FOLDER);
         NAMES.iter().try_for_each(|name| link(&built, &folder, name))?;
+        let built = beside.join("device_files");
+        if built.exists() {
+            link(&built, &folder, PRELOADED)?;
+        }
         return Ok(Some(folder));
     }
     let installed = beside.join("../lib/rackloom");

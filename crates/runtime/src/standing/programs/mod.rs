@@ -7,12 +7,13 @@
 
 mod agent;
 mod choice;
+mod device_files;
 mod launch;
 mod libraries;
 mod several;
 
 pub use self::agent::agent;
 pub use self::choice::{RANK_VARIABLES, chosen_seats, seat_of_rank};
-pub use self::launch::{ProgramNet, SeatOptions, TakenSeat, environment, take_for_this_process};
+pub use self::launch::{SeatOptions, TakenSeat, environment, take_for_this_process};
 pub use self::libraries::{loads_no_library, paths_of};
 pub use self::several::{SeatEnd, SeatOutput, run_on_seats};
