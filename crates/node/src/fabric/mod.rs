@@ -104,6 +104,7 @@ pub use queue::{Next, Queue};
 pub use rack::Fabric;
 pub use rackloom_collectives::adapt::Cause as RechoiceCause;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
+pub use rackloom_plan::faults::{QueuePairEffect, QueuePairFault};
 pub use rackloom_plan::{Plan, PlanError};
 pub use rackloom_protocol::{
     Access, Condition, InvalidCommand, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress,

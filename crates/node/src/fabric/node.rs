@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rackloom_plan::faults::QueuePairFault;
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member,
     MemberRole, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
@@ -131,6 +132,14 @@ impl Node {
     #[must_use]
     pub fn keeps_order_of_puts(&self) -> bool {
         self.with_core(|core| core.member().is_ok_and(|member| !member.member().config().paths.takes_early()))
+    }
+
+    /// Returns the faults of queue pairs that scripts and injections have set on this process now, for a verbs library to apply. Empty without any.
+    #[must_use]
+    pub fn queue_pair_faults(&self) -> Vec<QueuePairFault> {
+        self.with_core(|core| {
+            core.faults.as_ref().map_or_else(Vec::new, |faults| faults.of_queue_pairs().to_vec())
+        })
     }
 
     /// Returns the process seats of each GPU node, by the number of the GPU node: those of [`Node::join_process`], taken or vacant. Each list is in

@@ -252,7 +252,7 @@ impl FaultPlayer {
             }
             FaultAction::Set { direction, conditions } => hand(*direction, &|hand| hand.set(conditions)),
             FaultAction::Drop { direction, numbers } => hand(*direction, &|hand| hand.drop_from_now(numbers)),
-            FaultAction::Memory(_) | FaultAction::Revoke => {}
+            FaultAction::Memory(_) | FaultAction::QueuePairs(_) | FaultAction::Revoke => {}
             FaultAction::Pause { for_ns } => {
                 notices.pausing(*for_ns)?;
                 self.signal_program(Signal::STOP);

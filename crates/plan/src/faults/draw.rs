@@ -70,7 +70,9 @@ impl DrawnKind {
     /// Returns all kinds in their forms. Kills are drawn separately, with a lower probability. The order is that of the document, except
     /// that partitions come before delays: a script follows from its seed by this order.
     fn all() -> impl Iterator<Item = Self> {
-        FaultKind::ALL.iter().flat_map(|kind| match kind {
+        // A campaign runs jobs, which have no queue pairs.
+        let of_jobs = FaultKind::ALL.iter().filter(|kind| !kind.is_of_queue_pairs());
+        of_jobs.flat_map(|kind| match kind {
             FaultKind::Kill | FaultKind::Partition => Vec::new(),
             FaultKind::Loss => {
                 let forms = [Form::Usual, Form::ByFrame, Form::ByContent];
@@ -236,7 +238,7 @@ fn fault(draws: &mut RandomDraws, plan: &Plan, drawn: DrawnKind, reach: DrawLimi
             Form::ByContent => select_frames(draws, &mut keys),
             Form::Usual | Form::Late => draw_values(draws, &mut keys, &["rate"], reach),
         }
-        return Fault::stated_by(&keys, directions, Vec::new());
+        return Fault::stated_by(&keys, directions, Vec::new(), Vec::new());
     }
     draw_values(draws, &mut keys, &[], reach);
     let (mut links, mut members) = (Vec::new(), Vec::new());
@@ -249,9 +251,10 @@ fn fault(draws: &mut RandomDraws, plan: &Plan, drawn: DrawnKind, reach: DrawLimi
             links = if boundary.is_empty() { directions(draws, plan) } else { boundary };
         }
         Target::Members => members.push(draws.member(plan)),
-        Target::Owners => members.push(draws.owner(plan)),
+        // Queue pairs are never drawn.
+        Target::Owners | Target::QueuePairs => members.push(draws.owner(plan)),
     }
-    Fault::stated_by(&keys, links, members)
+    Fault::stated_by(&keys, links, members, Vec::new())
 }
 
 /// Draws the values of the kind's keys, within their declared ranges, but not of the keys `drawn`.

@@ -35,6 +35,12 @@ named_values! {
         FailMemory = "fail-memory",
         /// Keys are revoked.
         Revoke = "revoke",
+        /// A queue pair fails.
+        FailQueuePair = "fail-queue-pair",
+        /// Requests of a queue pair start late.
+        DelayQueuePair = "delay-queue-pair",
+        /// Completions of a queue pair are lost.
+        DropCompletions = "drop-completions",
         /// Members stop for a time.
         Pause = "pause",
         /// Members are killed.
@@ -53,6 +59,8 @@ pub(crate) enum Target {
     Members,
     /// GPU nodes, because the fault affects memory.
     Owners,
+    /// Queue pairs of programs on GPU nodes: all of a node, or one.
+    QueuePairs,
 }
 
 /// Keys of a kind of fault.
@@ -74,7 +82,7 @@ pub(crate) const RAMP: &str = "ramp";
 impl FaultKind {
     /// Returns the keys of the kind.
     pub(crate) const fn keys(self) -> KindKeys {
-        use Target::{Boundary, Links, Members, Owners};
+        use Target::{Boundary, Links, Members, Owners, QueuePairs};
         let (needed, allowed, target): (&[&str], &[&str], Target) = match self {
             Self::Loss => (&["rate"], &["kinds", "operations", "sequence", RAMP], Links),
             Self::Corrupt => (&["rate"], &["part", RAMP], Links),
@@ -87,6 +95,9 @@ impl FaultKind {
             Self::SlowMemory => (&["by"], &[RAMP], Owners),
             Self::FailMemory => (&["rate"], &[RAMP], Owners),
             Self::Revoke => (&[], &[], Owners),
+            Self::FailQueuePair => (&[], &["packets"], QueuePairs),
+            Self::DelayQueuePair => (&["by"], &[], QueuePairs),
+            Self::DropCompletions => (&["rate"], &[], QueuePairs),
             Self::Pause => (&["for"], &[], Members),
             Self::Kill => (&[], &[], Members),
         };
@@ -96,6 +107,12 @@ impl FaultKind {
     /// Returns true if an event of this kind happens at one moment, so that it has no duration.
     pub(crate) const fn is_moment(self) -> bool {
         matches!(self, Self::Drop | Self::Revoke)
+    }
+
+    /// Returns true if the fault affects queue pairs of programs. Jobs of the command have none.
+    #[must_use]
+    pub(crate) const fn is_of_queue_pairs(self) -> bool {
+        matches!(self.keys().target, Target::QueuePairs)
     }
 
     /// Returns true if the fault may grow to its full strength. Others are on or off.
@@ -224,6 +241,30 @@ pub const INJECT_OPTIONS: &[InjectOption] = &[
     InjectOption::new(FaultKind::FailMemory, "fail-memory", "Share of memory accesses that fail")
         .value("rate", "P"),
     InjectOption::new(FaultKind::Revoke, "revoke", "Revoke the keys of the job's regions"),
+    InjectOption::new(
+        FaultKind::FailQueuePair,
+        "fail-queue-pair",
+        "Fail a queue pair of a program: n0/3 is the third one that each process on n0 makes, n0 is each of them",
+    ),
+    InjectOption::new(
+        FaultKind::FailQueuePair,
+        "packets",
+        "With --fail-queue-pair: number of packets that the queue pair sends before; 0 if absent",
+    )
+    .value("packets", "N")
+    .with("fail-queue-pair"),
+    InjectOption::new(
+        FaultKind::DelayQueuePair,
+        "delay-queue-pair",
+        "Additional time before each request of a queue pair starts",
+    )
+    .value("by", "TIME"),
+    InjectOption::new(
+        FaultKind::DropCompletions,
+        "drop-completions",
+        "Share of completions of a queue pair that are lost",
+    )
+    .value("rate", "P"),
 ];
 
 #[cfg(test)]

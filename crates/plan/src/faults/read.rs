@@ -249,7 +249,7 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &EventKeys) -> Ti
 
 /// Reads the targets and the lists of an event, and returns its fault.
 fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, mut event: EventKeys) -> Fault {
-    let (mut directions, mut members) = (Vec::new(), Vec::new());
+    let (mut directions, mut members, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     match event.what.keys().target {
         Target::Links => {
             directions = resolve(reader, fields, |text| select::directions(plan, text));
@@ -263,8 +263,12 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, mut event: E
             members = resolve(reader, fields, |text| Ok(vec![select::member(plan, text)?]));
         }
         Target::Owners => members = resolve(reader, fields, |text| Ok(vec![select::owner(plan, text)?])),
+        Target::QueuePairs => {
+            let pairs = resolve(reader, fields, |text| Ok(vec![select::queue_pairs(plan, text)?]));
+            (members, numbers) = pairs.into_iter().unzip();
+        }
     }
-    Fault::stated_by(&event, directions, members)
+    Fault::stated_by(&event, directions, members, numbers)
 }
 
 /// Reads the keys of a fault of links whose values are lists, and checks them against each other.

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use rackloom_protocol::{Event, Instant, LinkState, NodeId, PortId};
 
 use super::{
-    Conditions, Fault, FaultEvent, FaultScript, JobPosition, LinkDirection, MemoryConditions, Trigger,
+    Conditions, Fault, FaultEvent, FaultScript, JobPosition, LinkDirection, MemoryConditions, QueuePairFault,
+    Trigger,
 };
 use crate::model::plan::Plan;
 
@@ -44,6 +45,8 @@ pub enum FaultAction {
     },
     /// Apply conditions to this member's memory from now on, for requests of other members.
     Memory(MemoryConditions),
+    /// Apply these faults, and no others, to the queue pairs of this member, a process of a GPU node, from now on.
+    QueuePairs(Vec<QueuePairFault>),
     /// Revoke the keys of all regions that the job has registered at this member.
     Revoke,
     /// Stop the member, and continue after a time.
@@ -83,6 +86,8 @@ struct Part {
     directions: Vec<LinkDirection>,
     /// True if this member itself is affected.
     affects_member: bool,
+    /// Affected queue pairs of this member. Its GPU node reports the event.
+    queue_pairs: Vec<Option<u32>>,
     trigger_watch: TriggerWatch,
     since: Option<Instant>,
     is_on: bool,
@@ -108,6 +113,9 @@ impl Part {
             origin,
             directions: own,
             affects_member: members.contains(&member),
+            queue_pairs: plan
+                .node_of_process(member)
+                .map_or_else(Vec::new, |node| event.fault.queue_pairs_of(node)),
             trigger_watch: match event.trigger {
                 _ if !is_watched => TriggerWatch::Elsewhere,
                 Trigger::At(_) => TriggerWatch::Here,
@@ -126,6 +134,11 @@ impl Part {
     }
 
     fn is_affected(&self) -> bool {
+        self.is_reported() || !self.queue_pairs.is_empty()
+    }
+
+    /// Returns true if this member reports beginnings and ends.
+    const fn is_reported(&self) -> bool {
         self.affects_member || !self.directions.is_empty()
     }
 
@@ -145,6 +158,8 @@ pub struct FaultScheduler {
     set: Vec<(LinkDirection, Conditions)>,
     /// Conditions that are set on this member's memory.
     memory: MemoryConditions,
+    /// Faults that are set on this member's queue pairs.
+    queue_pairs: Vec<QueuePairFault>,
     actions: VecDeque<FaultAction>,
     notifications: VecDeque<usize>,
     needs_place: bool,
@@ -170,6 +185,7 @@ impl FaultScheduler {
             links_up_at: None,
             set: Vec::new(),
             memory: MemoryConditions::default(),
+            queue_pairs: Vec::new(),
             actions: VecDeque::new(),
             notifications: VecDeque::new(),
             needs_place: false,
@@ -322,6 +338,25 @@ impl FaultScheduler {
             }
         }
         self.act_on_memory(now);
+        self.act_on_queue_pairs(now);
+    }
+
+    fn act_on_queue_pairs(&mut self, now: Instant) {
+        let active = self.parts.iter().filter(|part| part.strength(now).is_some());
+        let faults = active.flat_map(|part| {
+            let Fault::QueuePairs { effect, .. } = part.event.fault else { return Vec::new() };
+            let fault = |number: &Option<u32>| QueuePairFault {
+                beginning: (part.number, part.begun),
+                number: *number,
+                effect,
+            };
+            part.queue_pairs.iter().map(fault).collect()
+        });
+        let faults: Vec<_> = faults.collect();
+        if faults != self.queue_pairs {
+            self.queue_pairs.clone_from(&faults);
+            self.actions.push_back(FaultAction::QueuePairs(faults));
+        }
     }
 
     fn act_on_memory(&mut self, now: Instant) {
@@ -343,6 +378,10 @@ impl FaultScheduler {
         let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
+        if !part.is_reported() {
+            (part.begun, part.is_on) = (begun, is_on);
+            return;
+        }
         let report = |begins, time| FaultAction::Report { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
             self.actions.push_back(report(false, part.begun));
@@ -376,8 +415,11 @@ fn one_time_actions(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
             vec![FaultAction::Kill { event: part.number, restart_after_ns: part.event.timing.for_ns }]
         }
         Fault::Revoke(_) if part.affects_member => vec![FaultAction::Revoke],
-        Fault::Links { .. } | Fault::Memory { .. } | Fault::Revoke(_) | Fault::Pause(_) | Fault::Kill(_) => {
-            Vec::new()
-        }
+        Fault::Links { .. }
+        | Fault::Memory { .. }
+        | Fault::QueuePairs { .. }
+        | Fault::Revoke(_)
+        | Fault::Pause(_)
+        | Fault::Kill(_) => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use rackloom_protocol::NodeId;
 
 use super::exchange::Stated;
 use super::kind::Target;
-use super::{Conditions, FaultExpectations, FaultKind, MemoryConditions, Timing};
+use super::{Conditions, FaultExpectations, FaultKind, MemoryConditions, QueuePairEffect, Timing};
 use crate::impair::Direction;
 use crate::model::jobs::job::JobKind;
 use crate::model::plan::Plan;
@@ -89,6 +89,15 @@ pub enum Fault {
         members: Vec<NodeId>,
         /// Conditions on their memory.
         conditions: MemoryConditions,
+    },
+    /// Effect on queue pairs of programs on GPU nodes.
+    QueuePairs {
+        /// Affected nodes.
+        members: Vec<NodeId>,
+        /// For each of them, the queue pair as in [`super::QueuePairFault::number`].
+        numbers: Vec<Option<u32>>,
+        /// Effect on them.
+        effect: QueuePairEffect,
     },
     /// GPU nodes that revoke the keys of all regions that their jobs have registered.
     Revoke(Vec<NodeId>),
@@ -176,17 +185,25 @@ impl LinkDirection {
 }
 
 impl Fault {
-    /// Returns the fault that an event with these keys states. `directions` or `members` are what its `where` names.
-    pub(super) fn stated_by(keys: &EventKeys, directions: Vec<LinkDirection>, members: Vec<NodeId>) -> Self {
+    /// Returns the fault that an event with these keys states. `directions` or `members` are what its `where` names, with `numbers` of queue pairs.
+    pub(super) fn stated_by(
+        keys: &EventKeys,
+        directions: Vec<LinkDirection>,
+        members: Vec<NodeId>,
+        numbers: Vec<Option<u32>>,
+    ) -> Self {
         match keys.what {
             FaultKind::Drop => Self::Drop { directions, numbers: keys.frames.clone() },
             FaultKind::Revoke => Self::Revoke(members),
             FaultKind::Pause => Self::Pause(members),
             FaultKind::Kill => Self::Kill(members),
-            // All other kinds set conditions, of links or of memory.
+            // All other kinds set conditions, of links, of memory or of queue pairs.
             kind => match kind.keys().target {
                 Target::Links | Target::Boundary => {
                     Self::Links { directions, conditions: Conditions::stated_by(keys) }
+                }
+                Target::QueuePairs => {
+                    Self::QueuePairs { members, numbers, effect: QueuePairEffect::stated_by(keys) }
                 }
                 Target::Members | Target::Owners => {
                     Self::Memory { members, conditions: MemoryConditions::stated_by(keys) }
@@ -208,6 +225,9 @@ impl Fault {
             Self::Memory { conditions, .. } => {
                 kinds.filter(acts_on(Target::Owners)).find_map(|kind| conditions.keys_of(kind))
             }
+            Self::QueuePairs { effect, .. } => {
+                kinds.filter(acts_on(Target::QueuePairs)).find_map(|kind| effect.keys_of(kind))
+            }
             Self::Drop { numbers, .. } => {
                 Some(EventKeys { frames: numbers.clone(), ..of_kind(FaultKind::Drop) })
             }
@@ -223,7 +243,11 @@ impl Fault {
     pub fn directions(&self) -> &[LinkDirection] {
         match self {
             Self::Links { directions, .. } | Self::Drop { directions, .. } => directions,
-            Self::Pause(_) | Self::Kill(_) | Self::Memory { .. } | Self::Revoke(_) => &[],
+            Self::Pause(_)
+            | Self::Kill(_)
+            | Self::Memory { .. }
+            | Self::QueuePairs { .. }
+            | Self::Revoke(_) => &[],
         }
     }
 
@@ -234,9 +258,21 @@ impl Fault {
             Self::Pause(members)
             | Self::Kill(members)
             | Self::Revoke(members)
-            | Self::Memory { members, .. } => members,
+            | Self::Memory { members, .. }
+            | Self::QueuePairs { members, .. } => members,
             Self::Links { .. } | Self::Drop { .. } => &[],
         }
+    }
+
+    /// Returns the queue pairs of a process of this node that the fault affects, as in [`super::QueuePairFault::number`].
+    pub(super) fn queue_pairs_of(&self, node: NodeId) -> Vec<Option<u32>> {
+        let Self::QueuePairs { members, numbers, .. } = self else { return Vec::new() };
+        members
+            .iter()
+            .zip(numbers)
+            .filter(|(member, _)| **member == node)
+            .map(|(_, number)| *number)
+            .collect()
     }
 
     /// Returns true if all frames are lost, so that a neighbour must detect it.
@@ -245,7 +281,11 @@ impl Fault {
         match self {
             Self::Links { conditions, .. } => conditions.is_cut,
             Self::Kill(_) => true,
-            Self::Drop { .. } | Self::Pause(_) | Self::Memory { .. } | Self::Revoke(_) => false,
+            Self::Drop { .. }
+            | Self::Pause(_)
+            | Self::Memory { .. }
+            | Self::QueuePairs { .. }
+            | Self::Revoke(_) => false,
         }
     }
 }

@@ -106,6 +106,24 @@ pub(super) fn owner(plan: &Plan, text: &str) -> Result<NodeId, Complaint> {
     no_switch(plan, text, "has no memory")
 }
 
+/// Returns the GPU node and the queue pair that a text names: `n0/3`, or `n0` for all of them.
+pub(super) fn queue_pairs(plan: &Plan, text: &str) -> Result<(NodeId, Option<u32>), Complaint> {
+    let (name, number) = text.split_once('/').map_or((text, None), |(name, number)| (name, Some(number)));
+    let node = member(plan, name)?;
+    if plan.members[node.index()].role != MemberRole::Endpoint {
+        let complaint = Complaint::about(format!("{} is no GPU node", quoted(name)));
+        return Err(complaint.hint("queue pairs are those of the programs on a GPU node"));
+    }
+    let number = number.map(|number| match number.parse::<u32>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => {
+            let complaint = Complaint::about(format!("{} is no number of a queue pair", quoted(number)));
+            Err(complaint.hint("count from 1, in the order in which a process makes them: `n0/1`"))
+        }
+    });
+    Ok((node, number.transpose()?))
+}
+
 fn no_switch(plan: &Plan, text: &str, lack: &str) -> Result<NodeId, Complaint> {
     let node = member(plan, text)?;
     match plan.members[node.index()].role {

@@ -88,7 +88,15 @@ impl Visit for Texts {
 /// Returns the key `where`: directions of links, or members.
 fn targets(fault: &Fault, plan: &Plan) -> String {
     let directions = fault.directions().iter().map(|direction| direction.name(plan));
-    let members = fault.members().iter().map(|node| plan.members[node.index()].name.clone());
+    let numbers = match fault {
+        Fault::QueuePairs { numbers, .. } => &numbers[..],
+        _ => &[],
+    };
+    let numbers = numbers.iter().copied().chain(std::iter::repeat(None));
+    let members = fault.members().iter().zip(numbers).map(|(node, number)| {
+        let name = &plan.members[node.index()].name;
+        number.map_or_else(|| name.clone(), |number| format!("{name}/{number}"))
+    });
     format!("where: [{}]", directions.chain(members).collect::<Vec<_>>().join(", "))
 }
 

@@ -123,14 +123,16 @@ section! {
         }
         /// Links: `n0--n1` for both directions, `n0:n1` for one (`where: n0--n1/forward` and `n0->n1` mean the same, and a shell takes an
         /// unquoted `>` for a file), a member's name for all of its links, `plane 0`, or `all`. For `partition`, `pause` and `kill`:
-        /// members, by name; for faults of memory: GPU nodes.
+        /// members, by name; for faults of memory: GPU nodes; for faults of queue pairs: `n0` for all of the programs on a GPU node, `n0/3` for the third one
+        /// that each process there makes.
         targets: Reference {
             key = "where";
             form = Kind::Where;
             default = Reference;
             shown = REQUIRED;
         }
-        /// Share of frames that `loss`, `corrupt`, `duplicate` or `reorder` hits, and of requests and readings that `fail-memory` does.
+        /// Share of frames that `loss`, `corrupt`, `duplicate` or `reorder` hits, of requests and readings that `fail-memory` hits, and of completions that
+        /// `drop-completions` hits.
         rate: Option<f64> {
             form = Kind::Probability;
             default = None;
@@ -164,7 +166,12 @@ section! {
             default = Vec::new();
             shown = "none";
         }
-        /// `delay`: time on top of the link's own. `slow-memory`: how much later memory answers.
+        /// Packets that the queue pair sends before `fail-queue-pair` fails it, counted from the moment at which the event begins.
+        packets: u64 {
+            form = Kind::Count(0, FRAMES_MAX);
+            default = 0;
+        }
+        /// `delay`: time on top of the link's own. `slow-memory`: how much later memory answers. `delay-queue-pair`: how much later requests start.
         by_ns: Option<u64> {
             key = "by";
             form = Kind::Time(1, DAY_NS);

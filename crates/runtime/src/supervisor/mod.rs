@@ -11,11 +11,12 @@
 mod conclude;
 mod hosts;
 pub(crate) mod ip;
+mod kept_faults;
 pub(crate) mod rack;
 mod seats;
 mod starved;
 mod successor;
-mod wires;
+pub(crate) mod wires;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -31,7 +32,7 @@ use rackloom_jobs::Verdicts;
 use rackloom_jobs::report::{EventRecord, FaultLines};
 use rackloom_jobs::rest;
 use rackloom_plan::Plan;
-use rackloom_plan::faults::{FaultEvent, FaultScript};
+use rackloom_plan::faults::{Fault, FaultEvent, FaultScript};
 use rackloom_protocol::{MemberRole, NodeId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -44,6 +45,7 @@ pub(crate) use self::seats::service::SeatService;
 pub use self::wires::names::sweep_names;
 
 use self::hosts::Hosts;
+use self::kept_faults::KeptFaults;
 use self::rack::{Rack, Step, TICK_NS};
 use self::seats::process::Process;
 use self::seats::socket::SeatMessage;
@@ -103,6 +105,8 @@ pub(crate) struct Supervisor {
     pub(crate) active_faults: BTreeMap<(usize, String), u64>,
     /// Names of the events of the script and of all injected scripts, in the order of their numbers.
     pub(crate) fault_names: Vec<String>,
+    /// Faults for processes that start later.
+    kept_faults: KeptFaults,
     /// Time at which the job had ended and all faults were ended; `None` before.
     finished_at_ns: Option<u64>,
     source: Source,
@@ -206,6 +210,7 @@ impl Supervisor {
             clock: Clock::begin(),
             fault_names: faults.iter().flat_map(names_of).collect(),
             faults,
+            kept_faults: KeptFaults::default(),
             fault_lines: FaultLines::default(),
             active_faults: BTreeMap::new(),
             finished_at_ns: None,
@@ -392,6 +397,10 @@ impl Supervisor {
         }
         self.rack.taken(member, pid, self.clock.now().0);
         self.announce(member, pid, is_successor);
+        if let Some(process) = &self.processes[member] {
+            let orders = self.kept_faults.orders_for(&self.plan, NodeId(member as u16));
+            orders.for_each(|order| process.send(order));
+        }
     }
 
     /// Injects faults. Returns the number of events, or the reason why they cannot be performed.
@@ -416,13 +425,16 @@ impl Supervisor {
             let elsewhere = senders.iter().find(|node| self.rack.seats[node.index()].is_elsewhere());
             let absent = if senders.iter().any(|node| is_live(*node)) { None } else { senders.first() };
             let absent = elsewhere.or(absent).copied();
-            let struck = event.fault.members().iter().copied().find(|node| !is_live(*node));
+            // Programs that start later get faults of queue pairs as well.
+            let must_live = !matches!(event.fault, Fault::QueuePairs { .. }) || event.timing.for_ns.is_some();
+            let struck = event.fault.members().iter().copied().find(|node| must_live && !is_live(*node));
             if let Some(node) = absent.or(struck) {
                 let name = &self.rack.seats[node.index()].name;
                 return Err(format!("{name} cannot perform a fault: no process on this host holds its seat"));
             }
         }
         let first = self.fault_names.len();
+        self.kept_faults.keep(first, &script, &self.plan)?;
         self.fault_names.extend(names_of(&script));
         let text = text.to_owned();
         self.send_to_live(|| Order::Inject { first, text: text.clone() });

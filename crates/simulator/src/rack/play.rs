@@ -113,6 +113,8 @@ impl Simulation {
                     seat.memory_faults.get_or_insert_with(new).set(&conditions);
                 }
                 FaultAction::Revoke => self.revoke(member),
+                // Members of a simulation have no programs.
+                FaultAction::QueuePairs(_) => {}
                 FaultAction::Pause { for_ns } => {
                     self.act(Action::Pause { member }, &mut Vec::new());
                     self.schedule(self.now + for_ns, Action::Resume { member });

@@ -131,6 +131,7 @@ unsafe fn send(service: u32, request: &SendWr) -> Result<Send, Errno> {
             is_fenced: request.send_flags & SEND_FENCE != 0,
             data,
             kind: if service == QPT_UD { datagram(request)? } else { connected(request)? },
+            ready_ns: 0,
         })
     }
 }

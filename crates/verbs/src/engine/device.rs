@@ -5,10 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use rackloom::fabric::QueuePairFault;
 use rustix::io::Errno;
 
 use super::completion::CompletionQueue;
 use super::events::{AsyncEvent, Element, Events};
+use super::faults::PairFaults;
 use super::flights::Flights;
 use super::limits;
 use super::memory::{Region, Regions, check_access, is_mapped};
@@ -63,6 +65,11 @@ pub struct Engine {
     port: Port,
     /// Events of open contexts.
     contexts: Vec<Weak<Events<AsyncEvent>>>,
+    /// Faults of queue pairs that are active now.
+    faults: Vec<QueuePairFault>,
+    /// Number of queue pairs that were made.
+    made: u32,
+    seed: u64,
 }
 
 impl Engine {
@@ -82,9 +89,11 @@ impl Engine {
             shared: BTreeMap::new(),
             stalled: BTreeSet::new(),
             awaiting: BTreeSet::new(),
+            delayed: BTreeSet::new(),
         };
         let (port, contexts) = (Port::Active, Vec::new());
-        Self { objects, transport, next_number: 1, next_queue_pair, port, contexts }
+        let (faults, made) = (Vec::new(), 0);
+        Self { objects, transport, next_number: 1, next_queue_pair, port, contexts, faults, made, seed }
     }
 
     /// Adds a context, whose events report changes of the port until they are dropped.
@@ -313,6 +322,9 @@ impl Engine {
         if let Some(shared) = new.shared.and_then(|shared| self.objects.shared.get_mut(&shared)) {
             shared.users += 1;
         }
+        self.made = self.made.saturating_add(1);
+        let mut faults = PairFaults::new(self.made, self.seed);
+        faults.set(&self.faults);
         let pair = QueuePair {
             number,
             domain: new.domain,
@@ -337,6 +349,7 @@ impl Engine {
             stall: None,
             reports_drain: false,
             is_established: false,
+            faults,
         };
         self.objects.queue_pairs.insert(number, pair);
         Ok((number, capacity))
@@ -463,7 +476,9 @@ impl Engine {
             return Err(Errno::NOMEM);
         }
         pair.places.fetch_add(1, Ordering::Relaxed);
-        pair.sends.push_back(send);
+        let delay_ns = pair.faults.delay_ns();
+        let ready_ns = if delay_ns > 0 { now_ns.saturating_add(delay_ns) } else { 0 };
+        pair.sends.push_back(Send { ready_ns, ..send });
         if matches!(pair.state, State::Err | State::Sqe) {
             pair.flush_sends();
         } else {
@@ -522,6 +537,10 @@ impl Engine {
             self.finish(ticket, outcome, now_ns);
         }
         self.watch_port();
+        if let Some(faults) = self.transport.take_queue_pair_faults() {
+            self.objects.queue_pairs.values_mut().for_each(|pair| pair.faults.set(&faults));
+            self.faults = faults;
+        }
     }
 
     /// Returns the transport.
@@ -580,7 +599,7 @@ impl Engine {
 
     /// Starts sends of a queue pair until none may start.
     fn run(&mut self, number: u32, now_ns: u64) {
-        while let Some(request) = self.objects.next_request(number, &*self.transport) {
+        while let Some(request) = self.objects.next_request(number, &*self.transport, now_ns) {
             let ticket = request.ticket;
             match self.transport.carry(request, &mut self.objects) {
                 Carried::Done(outcome) => self.objects.settle(ticket, outcome, now_ns),

@@ -9,6 +9,7 @@
 mod completion;
 mod device;
 mod events;
+mod faults;
 mod flights;
 pub mod limits;
 mod loopback;

@@ -22,6 +22,8 @@ pub(super) struct Objects {
     pub(super) stalled: BTreeSet<u32>,
     /// Queue pairs whose request is at the transport and has a time for its answer.
     pub(super) awaiting: BTreeSet<u32>,
+    /// Queue pairs whose next send waits for its time.
+    pub(super) delayed: BTreeSet<u32>,
 }
 
 impl Objects {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::completion::{CompletionQueue, Entry, Overflow, Places};
 use super::events::{AsyncEvent, Element, Events};
+use super::faults::PairFaults;
 use super::flights::Flights;
 use super::rules::{Service, State};
 use super::transport::Address;
@@ -73,6 +74,7 @@ pub(super) struct QueuePair {
     pub(super) stall: Option<Stall>,
     pub(super) reports_drain: bool,
     pub(super) is_established: bool,
+    pub(super) faults: PairFaults,
 }
 
 /// Least time that a request at a transport gets for its answer: a packet of a modelled link may take far longer than one of a device, the fabric
@@ -87,6 +89,17 @@ impl QueuePair {
         (timeout > 0).then(|| one_ns.saturating_mul(u64::from(retry_cnt) + 1).max(ANSWER_NS_MIN))
     }
 
+    /// Returns the number of packets of a send.
+    pub(super) fn packets_of(&self, send: &Send) -> u64 {
+        let packet_bytes = 128_u64 << self.attributes.path_mtu.min(MTU_4096);
+        send.data.length().div_ceil(packet_bytes).max(1)
+    }
+
+    /// Returns the time before which the next send does not start; 0 if it does not wait.
+    pub(super) fn ready_ns(&self) -> u64 {
+        self.sends.get(self.flights.len()).map_or(0, |send| send.ready_ns)
+    }
+
     /// Sends an asynchronous event about this queue pair.
     pub(super) fn report_event(&self, kind: u32) {
         self.events.push(AsyncEvent { kind, element: Element::QueuePair(self.owner) });
@@ -95,7 +108,7 @@ impl QueuePair {
     /// Adds the completion of a send, unless it is a success without a signal.
     fn report_send(&mut self, send: &Send, status: Status) -> Result<(), Overflow> {
         let is_success = status == Status::Success;
-        if is_success && !send.is_signalled && !self.signals_all {
+        if is_success && !send.is_signalled && !self.signals_all || self.faults.loses_completion() {
             self.unreported += 1;
             return Ok(());
         }
@@ -137,6 +150,9 @@ impl QueuePair {
 
     /// Adds the completion of a receive. `completion` has its fields except the numbers of the request and of this queue pair.
     pub(super) fn report_receive(&mut self, receive: &Receive, completion: Wc, is_solicited: bool) {
+        if self.faults.loses_completion() {
+            return;
+        }
         let completion = Wc { wr_id: receive.id, qp_num: self.number, ..completion };
         let is_error = completion.status != Status::Success as u32;
         let entry = Entry { completion, is_solicited: is_solicited || is_error, freed: None };

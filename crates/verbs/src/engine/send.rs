@@ -18,7 +18,12 @@ const RETRY_FOREVER: u8 = 7;
 
 impl Objects {
     /// Returns the next request of a queue pair, which is then at the transport. A send that fails locally is completed. `None` if none may start.
-    pub(super) fn next_request(&mut self, number: u32, transport: &dyn Transport) -> Option<Request> {
+    pub(super) fn next_request(
+        &mut self,
+        number: u32,
+        transport: &dyn Transport,
+        now_ns: u64,
+    ) -> Option<Request> {
         let pair = self.queue_pairs.get(&number)?;
         let may_start = match &pair.stall {
             Some(stall) => stall.step != Step::Waiting && matches!(pair.state, State::Rts | State::Sqd),
@@ -32,11 +37,26 @@ impl Objects {
         if !may_start || !has_space || !follows {
             return None;
         }
-        let is_message = send.kind.is_message();
+        if send.ready_ns > now_ns {
+            self.delayed.insert(number);
+            return None;
+        }
+        let (is_message, packets) = (send.kind.is_message(), pair.packets_of(send));
+        if pair.faults.fails(packets) {
+            // Sends complete in order, so it fails when it is the oldest one.
+            if index == 0 {
+                let pair = self.queue_pairs.get_mut(&number)?;
+                pair.faults.note_failure();
+                pair.fail_send(Status::RetryExceeded);
+                self.stalled.remove(&number);
+            }
+            return None;
+        }
         let prepared = self.prepare(number, index, transport)?;
         let pair = self.queue_pairs.get_mut(&number)?;
         match prepared {
             Ok((to, operation)) => {
+                pair.faults.count_packets(packets);
                 let (sequence, message) = pair.flights.add(is_message);
                 let ticket = Ticket { queue_pair: number, sequence };
                 let from = Address { node: Some(self.node), queue_pair: number };
@@ -197,17 +217,19 @@ impl Objects {
         self.stalled.insert(number);
     }
 
-    /// Returns the earliest deadline of a stalled send.
+    /// Returns the earliest deadline of a send that waits.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let stalls = self.stalled.iter().filter_map(|number| self.queue_pairs.get(number)?.stall.as_ref());
         let stalls = stalls.filter(|stall| stall.step == Step::Waiting).filter_map(|stall| stall.deadline_ns);
         let answers = self.awaiting.iter().filter_map(|number| self.queue_pairs.get(number)?.answer_by_ns);
-        stalls.chain(answers).min()
+        let delayed = self.delayed.iter().filter_map(|number| Some(self.queue_pairs.get(number)?.ready_ns()));
+        stalls.chain(answers).chain(delayed).min()
     }
 
-    /// Marks stalled sends whose deadline has passed, and returns their queue pairs. Those without an answer and without a retry fail.
+    /// Marks stalled sends whose deadline has passed, and returns queue pairs that may have a request now. Those without an answer and without a retry fail.
     pub(super) fn expire(&mut self, now_ns: u64) -> Vec<u32> {
-        let mut repeated = Vec::new();
+        // Those that wait on are noted again when the next send is looked at.
+        let mut repeated: Vec<_> = std::mem::take(&mut self.delayed).into_iter().collect();
         for number in self.awaiting.clone() {
             let Some(pair) = self.queue_pairs.get_mut(&number).filter(|pair| !pair.flights.is_empty()) else {
                 self.awaiting.remove(&number);

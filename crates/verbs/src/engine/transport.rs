@@ -10,6 +10,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use rackloom::fabric::QueuePairFault;
 use rustix::io::Errno;
 
 use super::memory::{Piece, Region, Remote, copy, total};
@@ -365,6 +366,11 @@ pub trait Transport: Send {
     /// Returns the state of the port, as the last [`Self::poll`] has found it.
     fn port(&self) -> Port {
         Port::Active
+    }
+
+    /// Returns the faults of queue pairs that are active from now on, as [`Self::poll`] has found them. `None` if they are those of the last call.
+    fn take_queue_pair_faults(&mut self) -> Option<Vec<QueuePairFault>> {
+        None
     }
 
     /// Returns true if peers have everything that this process has sent. Replies to requests of peers count.

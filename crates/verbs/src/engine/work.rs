@@ -141,6 +141,8 @@ pub struct Send {
     pub data: Data,
     /// Operation.
     pub kind: Kind,
+    /// Time before which it does not start. The engine sets it, from a fault of the queue pair.
+    pub ready_ns: u64,
 }
 
 impl Send {

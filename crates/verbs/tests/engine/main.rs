@@ -4,6 +4,7 @@ mod atomics_and_reads;
 mod datagrams;
 mod environment;
 mod errors;
+mod faults;
 mod queues;
 mod retries;
 mod sends_and_writes;

@@ -238,7 +238,7 @@ impl Device {
 /// Returns a signalled send.
 pub(crate) fn signalled(id: u64, parts: &[Sge], kind: Kind) -> Send {
     let data = Data::Parts(parts.to_vec());
-    Send { id, is_signalled: true, is_solicited: false, is_fenced: false, data, kind }
+    Send { id, is_signalled: true, is_solicited: false, is_fenced: false, data, kind, ready_ns: 0 }
 }
 
 /// Operation of a plain message.

@@ -2,7 +2,7 @@
 //!
 //! The state exists only after the first injection, so a node without faults has no cost.
 
-use rackloom_plan::faults::{Conditions, FaultAction};
+use rackloom_plan::faults::{Conditions, FaultAction, QueuePairFault};
 use rackloom_protocol::Instant;
 use std::sync::Arc;
 
@@ -17,11 +17,13 @@ use crate::seat::FaultPlayer;
 pub(in crate::fabric) struct SeatFaults {
     player: FaultPlayer,
     notice_sender: Arc<NoticeSender>,
+    /// Faults of the queue pairs of this process.
+    queue_pairs: Vec<QueuePairFault>,
 }
 
 impl SeatFaults {
     pub(in crate::fabric) const fn new(player: FaultPlayer, notice_sender: Arc<NoticeSender>) -> Self {
-        Self { player, notice_sender }
+        Self { player, notice_sender, queue_pairs: Vec::new() }
     }
 
     /// Add faults whose times count from now. The next poll plays them.
@@ -44,6 +46,11 @@ impl SeatFaults {
         member.set_alarm(now);
     }
 
+    /// Returns the faults of the queue pairs of this process that are active now.
+    pub(in crate::fabric) fn of_queue_pairs(&self) -> &[QueuePairFault] {
+        &self.queue_pairs
+    }
+
     /// Returns the conditions that a new cable at this port gets.
     pub(in crate::fabric) fn conditions(&self, port: usize) -> Option<&Conditions> {
         self.player.conditions(port)
@@ -57,7 +64,7 @@ impl SeatFaults {
         table: &mut Table,
         local: Option<&LocalPaths>,
     ) -> bool {
-        let Self { player, notice_sender } = self;
+        let Self { player, notice_sender, queue_pairs } = self;
         member.memory_mut().set_time(now);
         let progress = member.poll(now, &mut |event| {
             player.handle_event(now, &event);
@@ -75,6 +82,7 @@ impl SeatFaults {
                     }
                     member.memory_mut().set_faults(now, conditions, || player.memory_faults());
                 }
+                FaultAction::QueuePairs(faults) => queue_pairs.clone_from(faults),
                 FaultAction::Revoke => {
                     let regions = member.memory_mut().names();
                     regions.into_iter().for_each(|region| member.member_mut().revoke(region));

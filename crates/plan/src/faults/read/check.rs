@@ -61,6 +61,13 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
             reader.complain(position, complaint.hint("say `what: down`"));
         }
     }
+    if let (Fault::QueuePairs { .. }, Some(node)) = (&event.fault, event.fault.members().first())
+        && plan.processes_of(*node).next().is_none()
+    {
+        let complaint = Complaint::about("the jobs of this rack have no queue pairs");
+        let hint = "inject it into a rack for programs: `rackloom up FILE --seats programs`";
+        reader.complain(position, complaint.hint(hint));
+    }
     if let Trigger::Reached { position: awaited, .. } = event.trigger {
         check_progress(reader, plan, awaited, position);
     }
