@@ -311,6 +311,12 @@ impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
         self.availability.shortage()
     }
 
+    /// Handles the exchange of the cable at a port.
+    pub fn handle_new_cable(&mut self, port: PortId) {
+        let now = self.now();
+        self.member.handle_new_cable(now, port);
+    }
+
     /// Returns the ports, for their counters.
     #[must_use]
     pub fn ports(&self) -> &Ports {

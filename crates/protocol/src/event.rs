@@ -259,6 +259,8 @@ pub enum LinkCause {
     Carrier,
     /// The neighbour has a new incarnation.
     NeighbourRestart,
+    /// A new cable leads to the neighbour.
+    NewCable,
     /// The hold-down time has elapsed.
     HoldDownOver,
     /// The user disabled or enabled the link.
@@ -277,6 +279,7 @@ impl LinkCause {
             Self::NeighbourReport => "neighbour-report",
             Self::Carrier => "carrier",
             Self::NeighbourRestart => "neighbour-restart",
+            Self::NewCable => "new-cable",
             Self::HoldDownOver => "hold-down-over",
             Self::Administrator => "administrator",
         }

@@ -567,3 +567,26 @@ fn a_lost_report_is_repeated() {
     assert_eq!(fabric.finish(3), Ok(0));
     assert_eq!(fabric.finish(4), Ok(0));
 }
+
+/// A process that takes the seat of a dead one gets new cables. It was not they that failed.
+#[test]
+fn a_new_cable_carries_data_without_a_hold_down() {
+    let time_to_return_ns = |has_new_cables: bool| {
+        let mut fabric = Fabric::up(ring(3), &selective());
+        fabric.kill(1);
+        fabric.run_for(2 * TIMERS.detection_ns());
+        fabric.restart(1, &selective());
+        let now = fabric.now;
+        for node in [0, 2].into_iter().filter(|_| has_new_cables) {
+            let ports = (0..2).map(PortId);
+            let led = |port: &PortId| fabric.link(node, *port).config.neighbour == NodeId(1);
+            let ports: Vec<_> = ports.filter(led).collect();
+            assert_eq!(ports.len(), 1);
+            ports.into_iter().for_each(|port| fabric.endpoint(node).handle_new_cable(now, port));
+        }
+        fabric.run_until("the successor is reached", |fabric| Fabric::all_nodes_reach_each_other(fabric));
+        fabric.now.since(now)
+    };
+    assert!(time_to_return_ns(false) > TIMERS.hold_down_ns / 2);
+    assert!(time_to_return_ns(true) < TIMERS.hold_down_ns / 10);
+}

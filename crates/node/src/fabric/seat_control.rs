@@ -221,7 +221,11 @@ impl ControlConnection {
                     .as_ref()
                     .and_then(|faults| faults.conditions(cable.port()).cloned());
                 // Without a cable the port has no carrier, and the node continues.
-                let _ = self.cabling.exchange_under(&cable, wires, faults.as_ref());
+                if self.cabling.exchange_under(&cable, wires, faults.as_ref()).is_ok()
+                    && let Ok(member) = self.engine.hold().core().member()
+                {
+                    member.handle_new_cable(PortId(cable.port() as u16));
+                }
                 Ok(())
             }
             Order::Inject { first, text } => self.inject(first, &text),

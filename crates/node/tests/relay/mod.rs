@@ -49,6 +49,9 @@ impl Member for Relay {
     fn handle_carrier(&mut self, _now: Instant, port: PortId, up: bool) {
         self.note(|| format!("carrier of {port} {}", if up { "up" } else { "down" }));
     }
+    fn handle_new_cable(&mut self, _now: Instant, port: PortId) {
+        self.note(|| format!("new cable at {port}"));
+    }
     fn handle_timeout(&mut self, now: Instant) {
         self.timeout = None;
         self.note(|| format!("timeout at {}", now.0));

@@ -27,6 +27,8 @@ pub trait Member {
     fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>);
     /// Handles a loss or return of the carrier of the device at `port`.
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool);
+    /// Handles the exchange of the cable at `port` for a new one.
+    fn handle_new_cable(&mut self, now: Instant, port: PortId);
     /// Handles the passage of time, when the time of `poll_timeout` has come. An early call is harmless.
     fn handle_timeout(&mut self, now: Instant);
 

@@ -360,6 +360,10 @@ impl Member for Endpoint {
         self.forwarder.handle_carrier(now, port, up);
     }
 
+    fn handle_new_cable(&mut self, now: Instant, port: PortId) {
+        self.forwarder.handle_new_cable(now, port);
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
         if now >= self.next_deadline {

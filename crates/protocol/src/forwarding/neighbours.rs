@@ -334,6 +334,13 @@ impl Forwarder {
         }
     }
 
+    /// Handles a new cable at a port.
+    pub fn handle_new_cable(&mut self, now: Instant, port: PortId) {
+        for moved in self.links[port.index()].handle_new_cable(now).into_iter().flatten() {
+            self.note_move(now, port, moved);
+        }
+    }
+
     /// Disables or enables a link by user command.
     pub fn administer(&mut self, now: Instant, port: PortId, enabled: bool) {
         if let Some(moved) = self.links[port.index()].administer(now, enabled) {

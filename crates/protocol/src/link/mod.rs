@@ -352,6 +352,16 @@ impl Link {
         if up { None } else { self.shift(now, Stimulus::CarrierLost, LinkCause::Carrier) }
     }
 
+    // W-17
+    /// Handles the exchange of the cable for a new one, which begins as a link that has never been up: no hold-down is due, because it was not this
+    /// cable that failed. Returns the state changes in their order.
+    pub fn handle_new_cable(&mut self, now: Instant) -> [Option<Move>; 2] {
+        let lost = self.shift(now, Stimulus::CarrierLost, LinkCause::Carrier);
+        let begun = self.shift(now, Stimulus::NewCable, LinkCause::NewCable);
+        (self.hellos_sent, self.hello_due) = (0, now);
+        [lost, begun]
+    }
+
     /// Disables or enables the link by user command.
     pub fn administer(&mut self, now: Instant, enabled: bool) -> Option<Move> {
         let stimulus = if enabled { Stimulus::Enable } else { Stimulus::Disable };

@@ -5,7 +5,7 @@ use alloc::string::String;
 /// State of one link as seen from this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LinkState {
-    /// Has never been up. This end sends Hellos.
+    /// Has never been up, on this cable. This end sends Hellos.
     #[default]
     Init,
     /// Carries data.
@@ -62,6 +62,8 @@ pub enum Stimulus {
     CarrierLost,
     /// The neighbour has a new incarnation.
     Restart,
+    /// A new cable leads to the neighbour.
+    NewCable,
     /// The hold-down time has elapsed.
     HoldDownOver,
     /// Enough consecutive heartbeats arrived while probing.
@@ -74,7 +76,7 @@ pub enum Stimulus {
 
 impl Stimulus {
     /// All stimuli, in table order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HelloAccepted,
         Self::Heartbeat,
         Self::Late,
@@ -82,6 +84,7 @@ impl Stimulus {
         Self::NeighbourDown,
         Self::CarrierLost,
         Self::Restart,
+        Self::NewCable,
         Self::HoldDownOver,
         Self::Confirmed,
         Self::Disable,
@@ -107,6 +110,7 @@ pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
         )
         | (Probing, Stimulus::Dead | Stimulus::CarrierLost | Stimulus::Restart) => Down,
         (Down, Stimulus::HoldDownOver) => Probing,
+        (Down | Probing, Stimulus::NewCable) => Init,
         (state, _) => state,
     }
 }

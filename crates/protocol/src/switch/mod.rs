@@ -67,6 +67,11 @@ impl Member for Switch {
         self.touch(port);
     }
 
+    fn handle_new_cable(&mut self, now: Instant, port: PortId) {
+        self.forwarder.handle_new_cable(now, port);
+        self.touch(port);
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
         self.touch_all();

@@ -146,6 +146,13 @@ impl Body {
         }
     }
 
+    fn handle_new_cable(&mut self, port: PortId) {
+        match self {
+            Self::Endpoint(work) => work.runtime.handle_new_cable(port),
+            Self::Switch(runtime) => runtime.handle_new_cable(port),
+        }
+    }
+
     /// Returns the processor time that this member and its neighbours waited for.
     fn shortage(&self) -> HostShortage {
         let seen = match self {
@@ -495,8 +502,9 @@ impl Seat {
     fn replace_cable(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
         let wires = channel.take_descriptors(cable.descriptors()).ok_or(io::ErrorKind::InvalidData)?;
         let conditions = self.faults.conditions(cable.port());
-        if let Err(reason) = self.cabling.exchange_under(cable, wires, conditions) {
-            tracing::error!("{reason}");
+        match self.cabling.exchange_under(cable, wires, conditions) {
+            Ok(()) => self.body.handle_new_cable(PortId(cable.port() as u16)),
+            Err(reason) => tracing::error!("{reason}"),
         }
         Ok(())
     }

@@ -92,6 +92,8 @@ impl Member for StubMember {
         Err(CommandRefused::Busy)
     }
     fn handle_carrier(&mut self, _now: Instant, _port: PortId, _up: bool) {}
+
+    fn handle_new_cable(&mut self, _now: Instant, _port: PortId) {}
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
         None
     }
