@@ -420,7 +420,8 @@ mod tests {
             assert_eq!(read.to_text(&plan), *text, "{seed}");
         }
         // A partition is written as the cables that it cuts.
-        for what in super::super::FaultKind::NAMES.iter().filter(|what| **what != "partition") {
+        let of_jobs = FaultKind::ALL.iter().filter(|kind| !kind.is_of_queue_pairs());
+        for what in of_jobs.filter(|kind| **kind != FaultKind::Partition) {
             let word = format!("what: {what},");
             assert!(texts.iter().any(|text| text.contains(&word)), "no script has {what}");
         }

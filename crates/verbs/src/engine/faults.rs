@@ -103,11 +103,11 @@ mod tests {
         let (mut pair, mut other) = (PairFaults::new(2, 1), PairFaults::new(3, 1));
         let failing = fault(Some(2), QueuePairEffect::Fail { packets: 10 });
         let late = fault(None, QueuePairEffect::Delay { by_ns: 5 });
-        [&mut pair, &mut other].map(|pair| pair.set(&[failing]));
+        [&mut pair, &mut other].into_iter().for_each(|pair| pair.set(&[failing]));
         assert!(!pair.fails(10) && pair.fails(11) && !other.fails(11));
         pair.count_packets(10);
         // A further fault does not begin this one again.
-        [&mut pair, &mut other].map(|pair| pair.set(&[failing, late]));
+        [&mut pair, &mut other].into_iter().for_each(|pair| pair.set(&[failing, late]));
         assert!(pair.fails(1));
         pair.note_failure();
         assert!(!pair.fails(1));
@@ -123,7 +123,7 @@ mod tests {
     fn the_stated_share_of_completions_is_lost() {
         let (mut pair, mut other) = (PairFaults::new(1, 7), PairFaults::new(2, 7));
         let some = fault(Some(1), QueuePairEffect::DropCompletions { rate: 0.25 });
-        [&mut pair, &mut other].map(|pair| pair.set(&[some]));
+        [&mut pair, &mut other].into_iter().for_each(|pair| pair.set(&[some]));
         let lost = (0..10_000).filter(|_| pair.loses_completion()).count();
         // Five standard deviations of a binomial: sqrt(10000 * 0.25 * 0.75) = 43.
         assert!(lost.abs_diff(2_500) < 217, "{lost}");

@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn datagrams_are_due_in_their_order_and_once() {
         let mut datagrams = Datagrams::default();
-        assert_eq!(receive(&mut datagrams, 1, 1), []);
+        assert!(receive(&mut datagrams, 1, 1).is_empty());
         assert_eq!(receive(&mut datagrams, 1, 0), [0, 1]);
-        assert_eq!(receive(&mut datagrams, 1, 1), []);
-        assert_eq!(receive(&mut datagrams, 1, 4), []);
+        assert!(receive(&mut datagrams, 1, 1).is_empty());
+        assert!(receive(&mut datagrams, 1, 4).is_empty());
         assert_eq!(receive(&mut datagrams, 1, 2), [2]);
         assert_eq!(receive(&mut datagrams, 2, 0), [0], "another process has the seat");
     }
