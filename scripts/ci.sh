@@ -69,9 +69,9 @@ want_valgrind() {
 # The verbs library is compared with the headers and tried with the utilities of the distribution; without them the tests say that they were not.
 want_verbs() {
     [ -e /usr/include/rdma/rdma_cma.h ] && command -v ibv_devinfo >/dev/null && command -v rping >/dev/null &&
-        command -v ib_write_bw >/dev/null && return
+        command -v ib_write_bw >/dev/null && command -v ucx_perftest >/dev/null && command -v fi_pingpong >/dev/null && return
     step 'installing headers and utilities of verbs'
-    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm-dev rdmacm-utils perftest; } ||
+    { as_root apt-get update -qq && as_root apt-get install -y -qq libibverbs-dev ibverbs-utils ibverbs-providers librdmacm-dev rdmacm-utils perftest ucx-utils libfabric-bin; } ||
         echo 'they cannot be installed; the verbs library is not compared with them'
 }
 

@@ -4,7 +4,7 @@
     scripts/ip_programs.py target/release/rackloom              # all wires, with and without loss: some four minutes
     scripts/ip_programs.py target/release/rackloom --quick      # one wire: half a minute
 
-The programs are ping, iperf3, curl, and torch with its gloo backend, as far as they are installed; others are named as missing. The columns are the
+The programs are ping, iperf3, curl, MPICH over TCP, and torch with its gloo backend, as far as they are installed; others are named as missing. The columns are the
 rate that the program states, TCP's own retransmissions, and the frames that the fabric sent again. The exit code is 1 if a run failed. It needs Python 3
 alone.
 """
@@ -113,6 +113,18 @@ def torch(rack):
     return "-", "-"
 
 
+def mpich(rack):
+    program = rack.folder / "mpi-sums"
+    source = pathlib.Path(__file__).with_name("mpi-sums.c")
+    subprocess.run(["mpicc.mpich", "-O1", "-o", str(program), str(source)], check=True)
+    # Its ranks would use memory of the machine that they share.
+    rack.environment |= {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "rack0"}
+    output = several(rack, ["mpiexec.mpich", "-np", "3", rack.binary, "exec", "--net", "rack", "--", str(program)])
+    if output.count(" 0 wrong sums") != 3:
+        raise Failed(output)
+    return "-", "-"
+
+
 def has_torch():
     return subprocess.run(["python3", "-c", "import torch.distributed"], capture_output=True, check=False).returncode == 0
 
@@ -122,6 +134,7 @@ PROGRAMS = [
     ("ping", ping, lambda: shutil.which("ping"), 50 * 84),
     ("iperf3", iperf3, lambda: shutil.which("iperf3"), 1 << 20),
     ("curl", curl, lambda: shutil.which("curl"), 16 << 20),
+    ("mpich", mpich, lambda: shutil.which("mpicc.mpich"), 1 << 20),
     ("torch, gloo", torch, has_torch, 1 << 20),
 ]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs unmodified RDMA programs between two seats of racks, and checks that they succeed over the links of the rack.
 
-    scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 15 minutes
+    scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 25 minutes
     scripts/verbs_programs.py target/release/rackloom --quick      # one rack: a minute
 
-The programs are those of ibverbs-utils, perftest and rdmacm-utils that are installed; others are named as missing. Each must end with 0 at both sides and name no
+The programs are those of ibverbs-utils, perftest, rdmacm-utils, ucx-utils and libfabric-bin that are installed, and MPI programs over UCX; others are named as missing. Each must end with 0 at both sides and name no
 other device, and the bytes that it moves must be on the links. Two further runs lose a plane, and the peer, in the middle. The file `ibverbs` of the
 build is beside the command. The exit code is 1 if a run failed. It needs Python 3 alone.
 """
@@ -46,13 +46,33 @@ PROGRAMS = [
     (["ib_send_lat", "-n", "100", *PERFTEST], 2 * 100 * 2),
     (["ib_atomic_lat", "-n", "100", *PERFTEST], 100 * 8),
 ]
+# Tests of ucx_perftest, and the least number of bytes of each. They run over connections and over datagrams.
+UCX = [
+    (["tag_lat", "-s", "8"], 2 * 100 * 8),
+    (["tag_bw", "-s", "65536"], 100 * 65536),
+    (["ucp_put_bw", "-s", "65536"], 100 * 65536),
+    (["ucp_get", "-s", "65536"], 100 * 65536),
+    (["ucp_fadd", "-s", "8"], 100 * 8),
+    (["ucp_cswap", "-s", "8"], 100 * 8),
+]
+PROGRAMS += [(["env", f"UCX_TLS={transport}", "UCX_NET_DEVICES=rackloom0:1", "ucx_perftest", "-t", *test, "-n", "100", "-w", "10"],
+              least) for transport in ("rc", "ud_verbs") for test, least in UCX]
 # Programs that connect by the address of the seat: arguments of both sides, further ones of the server, further ones of the client.
 CONNECTING = [
     (["rping", "-C", "10", "-v"], ["-s"], ["-c", "-a", "10.82.0.1"], 10 * 64),
     (["ucmatose", "-C", "20", "-S", "4096"], [], ["-s", "10.82.0.1"], 2 * 20 * 4096),
     (["ib_write_bw", "-R", "-n", "100", "-s", "65536", *PERFTEST], [], ["10.82.0.1"], 100 * 65536),
     (["ib_send_lat", "-R", "-n", "100", *PERFTEST], [], ["10.82.0.1"], 2 * 100 * 2),
+    (["fi_pingpong", "-p", "verbs", "-e", "msg"], [], ["127.0.0.1"], 10 << 20),
 ]
+# Events of a client whose server does not listen yet.
+EARLY = ("REJECTED", "UNREACHABLE", "ADDR_ERROR", "Connection refused")
+# Compiler and launcher of implementations of MPI, and the options by which they use UCX between all ranks.
+MPI = {
+    "openmpi": (["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2", "--mca", "pml", "ucx"], {}),
+    "mpich": (["mpiexec.mpich", "-np", "2"], {"MPIR_CVAR_NOLOCAL": "1"}),
+}
+MPI_BYTES = 2 * 8 * (1 << 20)
 # Without loss, one datagram after another arrives. With loss a program that counts datagrams waits for ever.
 NEEDS_NO_LOSS = ("ibv_ud_pingpong",)
 
@@ -128,7 +148,7 @@ class Rack:
             client = self.start("n1", [*words, *of_client])
             self.processes.append(client)
             code, output = self.end("n1", client, deadline)
-            is_early = any(event in output for event in ("REJECTED", "UNREACHABLE", "ADDR_ERROR"))
+            is_early = any(event in output for event in EARLY)
             if code == 0 or not is_early or time.monotonic() > deadline:
                 return [(code, output), self.end("n0", server, deadline)]
             client.stdin.close()
@@ -145,6 +165,30 @@ class Rack:
                 pass
             process.wait()
         return json.loads(report.read_text())["links"]
+
+
+def tool(words):
+    """Returns the name of the program of a command, behind the variables of its environment."""
+    return next(word for word in words if word != "env" and "=" not in word)
+
+
+def run_mpi(binary, shape, wire, more, name, folder):
+    """Runs a program of MPI whose ranks take the seats of a rack. Returns the reason why it failed, or None."""
+    launcher, variables = MPI[name]
+    program = folder / f"mpi-sums-{name}"
+    source = pathlib.Path(__file__).with_name("mpi-sums.c")
+    subprocess.run([f"mpicc.{name}", "-O1", "-o", str(program), str(source)], check=True)
+    with tempfile.TemporaryDirectory(prefix="verbs-") as own:
+        rack = Rack(binary, shape, wire, more, pathlib.Path(own))
+        environment = {**rack.environment, **variables, "UCX_TLS": "rc,self", "UCX_NET_DEVICES": "rackloom0:1"}
+        try:
+            ended = subprocess.run([*launcher, binary, "exec", "--", str(program)], env=environment, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+        finally:
+            # The switch has counted what it sent, also to seats that are free again.
+            carried = sum(link["bytes_on_wire"] for link in rack.down())
+        if ended.returncode != 0 or ended.stdout.count(" 0 wrong sums") != 2:
+            return f"it ended with {ended.returncode}: {ended.stdout.strip()} {ended.stderr.strip()[-300:]}"
+        return None if carried >= MPI_BYTES else f"{carried} bytes on the links, {MPI_BYTES} expected"
 
 
 def run(binary, shape, wire, more, words, least, meanwhile=None, sides=None):
@@ -179,19 +223,19 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one rack, one wire, no loss")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
-    programs = [program for program in PROGRAMS if shutil.which(program[0][0])]
-    for name in sorted({words[0] for words, *_ in [*PROGRAMS, *CONNECTING] if not shutil.which(words[0])}):
-        print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest, rdmacm-utils)")
+    programs = [program for program in PROGRAMS if shutil.which(tool(program[0]))]
+    for name in sorted({tool(words) for words, *_ in [*PROGRAMS, *CONNECTING] if not shutil.which(tool(words))}):
+        print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest, rdmacm-utils, ucx-utils, libfabric-bin)")
     shapes, wires, losses = list(SHAPES), ["shared-memory", "udp", "packet"], ["0%", "1%", "5%"]
     if arguments.quick:
         shapes, wires, losses = shapes[:1], wires[:1], losses[:1]
     cases = [(shape, wire, f"link: {{loss: {loss}}}\n", words, least, None, True)
              for shape in shapes for wire in wires for loss in losses for words, least in programs
-             if loss == "0%" or words[0] not in NEEDS_NO_LOSS]
+             if loss == "0%" or tool(words) not in NEEDS_NO_LOSS]
     cases = [(*case, None) for case in cases]
     cases += [(shape, wire, f"link: {{loss: {loss}}}\n", words, least, None, True, (of_server, of_client))
               for shape in shapes for wire in wires for loss in losses
-              for words, of_server, of_client, least in CONNECTING if shutil.which(words[0])]
+              for words, of_server, of_client, least in CONNECTING if shutil.which(tool(words))]
     if shutil.which("ib_write_bw"):
         lasting = ["ib_write_bw", "-s", "65536", "-D", "4", *PERFTEST]
         cases += [("star", wire, "", lasting, 1 << 20, loses_a_plane, True, None) for wire in wires]
@@ -210,7 +254,22 @@ def main():
         loss = more.partition("loss: ")[2].rstrip("}\n") or meanwhile.__name__.replace("_", " ")
         line = f"{shape:6} {wire:14} {loss:14} {time.monotonic() - begun:8.1f}  {' '.join(words)}"
         print(line + (f"\n       failed: {reason}" if reason else ""), flush=True)
-    print(f"{len(cases)} runs, {failed} failed")
+    runs = len(cases)
+    with tempfile.TemporaryDirectory(prefix="mpi-") as folder:
+        for name in [] if arguments.quick else MPI:
+            if not shutil.which(f"mpicc.{name}"):
+                print(f"not tried: {name} is not installed (packages libopenmpi-dev, libmpich-dev)")
+                continue
+            for wire, loss in ((wire, loss) for wire in wires for loss in losses):
+                begun = time.monotonic()
+                try:
+                    reason = run_mpi(binary, "star", wire, f"link: {{loss: {loss}}}\n", name, pathlib.Path(folder))
+                except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                    reason = str(error)
+                runs, failed = runs + 1, failed + (reason is not None)
+                print(f"{'star':6} {wire:14} {loss:14} {time.monotonic() - begun:8.1f}  {name}"
+                      + (f"\n       failed: {reason}" if reason else ""), flush=True)
+    print(f"{runs} runs, {failed} failed")
     return 1 if failed or not programs else 0
 
 

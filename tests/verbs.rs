@@ -53,8 +53,15 @@ impl Rack {
         command.spawn().expect("the command starts")
     }
 
-    /// Runs a pair of programs on n0 and n1. The second one gets the address of the first. Returns what both print.
+    /// Runs a pair of programs on n0 and n1, which must succeed. The second one gets the address of the first. Returns what both print.
     fn pair(&self, program: &[&str]) -> [String; 2] {
+        let (is_done, texts) = self.pair_with("n1", program);
+        assert!(is_done, "{program:?}\nserver: {}\nclient: {}", texts[0], texts[1]);
+        texts
+    }
+
+    /// Runs a pair of programs on n0 and on another seat. Returns true if both succeed, and what they print.
+    fn pair_with(&self, client_seat: &str, program: &[&str]) -> (bool, [String; 2]) {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
         let port = port.port().to_string();
@@ -65,7 +72,7 @@ impl Rack {
             if server.try_wait().expect("it was started").is_some() {
                 return Some((false, "the server has ended".to_owned()));
             }
-            let (is_done, text) = ended(self.start("n1", &[&arguments[..], &["127.0.0.1"]].concat()));
+            let (is_done, text) = ended(self.start(client_seat, &[&arguments[..], &["127.0.0.1"]].concat()));
             (is_done || !text.contains("Couldn't connect")).then_some((is_done, text))
         });
         if !client.0 {
@@ -73,8 +80,7 @@ impl Rack {
             let _ = server.kill();
         }
         let (is_done, text) = ended(server);
-        assert!(client.0 && is_done, "{program:?}\nserver: {text}\nclient: {}", client.1);
-        [text, client.1]
+        (client.0 && is_done, [text, client.1])
     }
 }
 
@@ -153,7 +159,6 @@ fn ping_pong_programs_run_between_two_seats_on_every_wire() {
             &["ibv_ud_pingpong", "-n", &rounds, "-s", "1024"],
             &["ibv_srq_pingpong", "-n", &rounds, "-s", &bytes, "-q", "4"],
         ];
-        // A seat that was left has links in hold-down for a second, so each case takes several.
         let cases = if wire == "shared-memory" { &cases[..] } else { &cases[1..3] };
         for program in cases {
             let printed = rack.pair(program);
@@ -168,5 +173,46 @@ fn ping_pong_programs_run_between_two_seats_on_every_wire() {
         let carried = over_links(&report, |link| link["bytes_on_wire"].as_u64().expect("a number"));
         // Each byte of the second case passes two links in each direction.
         assert!(carried > 4 * ROUNDS * 65_536, "{wire}: {carried} bytes went over the links");
+    }
+}
+
+#[test]
+fn a_script_names_a_queue_pair_that_fails_or_is_late() {
+    if !has_utilities("a_script_names_a_queue_pair_that_fails_or_is_late") {
+        return;
+    }
+    let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "");
+    let inject = |words: &[&str]| rack.session.passes(&[&["inject", "node"], words].concat());
+    // A message has four packets of 1024 bytes. The faults are injected before the programs start.
+    inject(&["n1/1", "--fail-queue-pair", "--packets", "9"]);
+    inject(&["n2/2", "--fail-queue-pair"]);
+    let program = ["ibv_rc_pingpong", "-n", "20", "-m", "1024"];
+    let (is_done, [_, client]) = rack.pair_with("n1", &program);
+    assert!(!is_done && client.contains("(12)"), "{client}");
+    let (is_done, texts) = rack.pair_with("n2", &program);
+    assert!(is_done, "the program has one queue pair: {texts:?}");
+    inject(&["n2", "--delay-queue-pair", "5ms"]);
+    let (is_done, texts) = rack.pair_with("n2", &program);
+    assert!(is_done, "{texts:?}");
+    // It prints "20 iters in 0.11 seconds = ...".
+    let seconds = texts[1].split("iters in ").nth(1).and_then(|rest| rest.split(' ').next());
+    let seconds: f64 = seconds.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{texts:?}"));
+    assert!(seconds >= 20.0 * 0.005, "{texts:?}");
+    let refused = rack.session.rackloom(&["inject", "node", "n2", "--fail-queue-pair", "--for", "1s"]);
+    assert_eq!(refused.code, Some(2), "no program runs that could fail within this time: {}", refused.stderr);
+}
+
+#[test]
+fn programs_find_the_files_of_the_device() {
+    let rack = Rack::up("star: {nodes: 2, planes: 1}", "shared-memory", "");
+    let look = "test -c /dev/infiniband/uverbs0 && cat /sys/class/infiniband/rackloom0/ports/1/gid_attrs/types/1";
+    let (is_done, text) = ended(rack.start("n0", &["sh", "-c", look]));
+    assert!(is_done && text == "RoCE v2\n", "{text}");
+    let without = rack.session.rackloom(&["exec", "--seat", "n0", "--no-device-files", "--", "sh", "-c", look]);
+    assert_eq!(without.code, Some(1), "{}", without.stdout);
+    let with = rack.session.passes(&["env", "--seat", "n0"]);
+    let without = rack.session.passes(&["env", "--seat", "n0", "--no-device-files"]);
+    for variable in ["LD_PRELOAD", "RACKLOOM_DEVICE_FILES"] {
+        assert!(with.contains(variable) && !without.contains(variable), "{variable}");
     }
 }
