@@ -205,10 +205,12 @@ fn a_script_names_a_queue_pair_that_fails_or_is_late() {
 #[test]
 fn programs_find_the_files_of_the_device() {
     let rack = Rack::up("star: {nodes: 2, planes: 1}", "shared-memory", "");
-    let look = "test -c /dev/infiniband/uverbs0 && cat /sys/class/infiniband/rackloom0/ports/1/gid_attrs/types/1";
+    let look =
+        "test -c /dev/infiniband/uverbs0 && cat /sys/class/infiniband/rackloom0/ports/1/gid_attrs/types/1";
     let (is_done, text) = ended(rack.start("n0", &["sh", "-c", look]));
     assert!(is_done && text == "RoCE v2\n", "{text}");
-    let without = rack.session.rackloom(&["exec", "--seat", "n0", "--no-device-files", "--", "sh", "-c", look]);
+    let without =
+        rack.session.rackloom(&["exec", "--seat", "n0", "--no-device-files", "--", "sh", "-c", look]);
     assert_eq!(without.code, Some(1), "{}", without.stdout);
     let with = rack.session.passes(&["env", "--seat", "n0"]);
     let without = rack.session.passes(&["env", "--seat", "n0", "--no-device-files"]);

@@ -217,6 +217,22 @@ fn a_request_without_a_listener_is_rejected() {
     assert_eq!(ends[0].host.failed, [0x11]);
 }
 
+/// perftest with `-R` listens again after its first connection, and its peer connects at once.
+#[test]
+fn a_listener_that_appears_within_a_second_gets_the_request() {
+    let mut ends = [End::new(0), End::new(1)];
+    let id = ends[0].routed();
+    ends[0].connect(id, b"");
+    deliver(&mut ends);
+    ends[1].listener(1);
+    let due_ns = ends[0].manager.next_deadline_ns().expect("it searches again");
+    assert!(due_ns < SECOND_NS / 10);
+    ends[0].manager.expire(due_ns, &mut ends[0].host);
+    deliver(&mut ends);
+    assert_eq!(ends[1].kinds(), [(Kind::ConnectRequest, 0)]);
+    assert_eq!(ends[0].kinds(), []);
+}
+
 #[test]
 fn a_program_rejects_with_data_and_a_destroyed_listener_rejects_without() {
     let (mut ends, _, child) = requested();

@@ -342,7 +342,8 @@ impl Manager {
         let started_ns = id.appears_by_ns - APPEAR_NS;
         let count = |wanted| id.searches.values().filter(|search| **search == wanted).count();
         let (unreached, sent) = (count(Search::Unreached), count(Search::Sent));
-        let may_appear = unreached > 0 && now_ns < id.appears_by_ns;
+        let absent = count(Search::Absent);
+        let may_appear = unreached + absent > 0 && now_ns < id.appears_by_ns;
         let may_answer = sent > 0 && now_ns < started_ns + FIND_NS;
         let due_ns = if may_appear { now_ns + LOOK_NS } else { started_ns + FIND_NS };
         for process in reached {
@@ -358,6 +359,13 @@ impl Manager {
             self.end(number, State::Closed, Kind::Unreachable, -Errno::TIMEDOUT.raw_os_error());
             self.fail_queue_pair(number, now_ns, host);
         }
+    }
+
+    /// Has processes without a listener searched again, while one may appear: a program such as perftest listens again after its first connection.
+    fn renew_searches(&mut self, number: u64, now_ns: u64) {
+        let Some(id) = self.ids.get_mut(&number).filter(|id| now_ns < id.appears_by_ns) else { return };
+        let absent = id.searches.values_mut().filter(|search| **search == Search::Absent);
+        absent.for_each(|search| *search = Search::Unreached);
     }
 
     /// Handles the answer of a process to a search.
@@ -534,7 +542,10 @@ impl Manager {
             let timed_out = -Errno::TIMEDOUT.raw_os_error();
             match self.state(number) {
                 Ok(State::Resolving) => self.look(number, now_ns, host),
-                Ok(State::Finding) => self.search(number, now_ns, host),
+                Ok(State::Finding) => {
+                    self.renew_searches(number, now_ns);
+                    self.search(number, now_ns, host);
+                }
                 Ok(State::Requesting) => {
                     self.send_to_peer(
                         number,
