@@ -60,7 +60,8 @@ def client(rack, words, server=None):
     while True:
         process = rack.start("n1", words)
         code, output = rack.end("n1", process, deadline)
-        if code == 0:
+        # iperf3 ends with 0 although its server does not listen yet.
+        if code == 0 and "Connection refused" not in output:
             rack.processes.append(process)
             return output
         process.stdin.close()
@@ -119,8 +120,9 @@ def mpich(rack):
     subprocess.run(["mpicc.mpich", "-O1", "-o", str(program), str(source)], check=True)
     # Its ranks would use memory of the machine that they share.
     rack.environment |= {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "rack0"}
-    output = several(rack, ["mpiexec.mpich", "-np", "3", rack.binary, "exec", "--net", "rack", "--", str(program)])
-    if output.count(" 0 wrong sums") != 3:
+    # With three ranks, MPICH 4.0 now and then stays in MPI_Finalize with TCP of UCX, also without a rack.
+    output = several(rack, ["mpiexec.mpich", "-np", "2", rack.binary, "exec", "--net", "rack", "--", str(program)])
+    if output.count(" 0 wrong sums") != 2:
         raise Failed(output)
     return "-", "-"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs unmodified RDMA programs between two seats of racks, and checks that they succeed over the links of the rack.
 
-    scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 25 minutes
+    scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 15 minutes
     scripts/verbs_programs.py target/release/rackloom --quick      # one rack: a minute
 
 The programs are those of ibverbs-utils, perftest, rdmacm-utils, ucx-utils and libfabric-bin that are installed, and MPI programs over UCX; others are named as missing. Each must end with 0 at both sides and name no

@@ -584,7 +584,7 @@ fn a_new_cable_carries_data_without_a_hold_down() {
             assert_eq!(ports.len(), 1);
             ports.into_iter().for_each(|port| fabric.endpoint(node).handle_new_cable(now, port));
         }
-        fabric.run_until("the successor is reached", |fabric| Fabric::all_nodes_reach_each_other(fabric));
+        fabric.run_until("the successor is reached", Fabric::all_nodes_reach_each_other);
         fabric.now.since(now)
     };
     assert!(time_to_return_ns(false) > TIMERS.hold_down_ns / 2);
