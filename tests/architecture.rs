@@ -201,13 +201,15 @@ fn code_spans(markdown: &str) -> Vec<String> {
     spans
 }
 
-/// Returns whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses and
-/// units (`bit/s`) do not.
+/// Returns whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses,
+/// units (`bit/s`) and queue pairs (`n0/3`) do not.
 fn names_a_path(span: &str) -> bool {
     let shaped = span.contains('/') || [".rs", ".yaml", ".sh", ".md"].iter().any(|end| span.ends_with(end));
     let literal =
         !span.contains([' ', '<', '*', '{', '|', '$']) && !span.contains("..") && !span.contains("://");
-    let literal = literal && !span.ends_with("/s");
+    let ends_with_number =
+        span.rsplit_once('/').is_some_and(|(_, end)| end.chars().all(|digit| digit.is_ascii_digit()));
+    let literal = literal && !span.ends_with("/s") && (!ends_with_number || span.ends_with('/'));
     shaped && literal && !span.starts_with(['/', '-'])
 }
 
