@@ -181,7 +181,7 @@ fn a_script_names_a_queue_pair_that_fails_or_is_late() {
     if !has_utilities("a_script_names_a_queue_pair_that_fails_or_is_late") {
         return;
     }
-    let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "");
+    let rack = Rack::up("star: {nodes: 4, planes: 1}", "shared-memory", "");
     let inject = |words: &[&str]| rack.session.passes(&[&["inject", "node"], words].concat());
     // A message has four packets of 1024 bytes. The faults are injected before the programs start.
     inject(&["n1/1", "--fail-queue-pair", "--packets", "9"]);
@@ -198,8 +198,13 @@ fn a_script_names_a_queue_pair_that_fails_or_is_late() {
     let seconds = texts[1].split("iters in ").nth(1).and_then(|rest| rest.split(' ').next());
     let seconds: f64 = seconds.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{texts:?}"));
     assert!(seconds >= 20.0 * 0.005, "{texts:?}");
-    let refused = rack.session.rackloom(&["inject", "node", "n2", "--fail-queue-pair", "--for", "1s"]);
-    assert_eq!(refused.code, Some(2), "no program runs that could fail within this time: {}", refused.stderr);
+    let refused = rack.session.rackloom(&["inject", "node", "n3", "--fail-queue-pair", "--for", "1s"]);
+    assert_eq!(
+        refused.code,
+        Some(2),
+        "n3 has no program that could fail within this time: {}",
+        refused.stderr
+    );
 }
 
 #[test]
