@@ -1,11 +1,11 @@
 //! Faults that are set on queue pairs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rackloom::fabric::{QueuePairEffect, QueuePairFault};
-use rackloom_verbs::engine::{Carried, Kind, Loopback, Request, State, Target, Transport};
-use rackloom_verbs::layout::Gid;
+use rackloom_verbs::engine::{Kind, Loopback, Request, State, Target, Transport};
 
+use crate::around::{Around, Faults};
 use crate::support::{ALL_ACCESS, Device, End, Memory, SEND, signalled, statuses};
 
 const NO_ANSWER: u32 = 12;
@@ -13,36 +13,6 @@ const FLUSHED: u32 = 5;
 
 /// Bytes from which writes read, and as many into which they write.
 const HALF: usize = 16_384;
-
-type Faults = Arc<Mutex<Option<Vec<QueuePairFault>>>>;
-
-/// Transport within the process that reports faults.
-struct Faulty {
-    loopback: Loopback,
-    faults: Faults,
-}
-
-impl Transport for Faulty {
-    fn own_node(&self) -> u32 {
-        self.loopback.own_node()
-    }
-
-    fn addresses(&self) -> &[Gid] {
-        self.loopback.addresses()
-    }
-
-    fn node_of(&self, address: &Gid) -> Option<u32> {
-        self.loopback.node_of(address)
-    }
-
-    fn carry(&mut self, request: Request, target: &mut dyn Target) -> Carried {
-        self.loopback.carry(request, target)
-    }
-
-    fn take_queue_pair_faults(&mut self) -> Option<Vec<QueuePairFault>> {
-        self.faults.lock().expect("no panic").take()
-    }
-}
 
 /// Device with two connected queue pairs, the first and the second one of its process.
 struct Bench {
@@ -54,9 +24,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let faults = Faults::default();
-        let mut device =
-            Device::with(Box::new(Faulty { loopback: Loopback::new(0), faults: Arc::clone(&faults) }));
+        let transport = Around::new(|loopback: &mut Loopback, request: Request, target: &mut dyn Target| {
+            loopback.carry(request, target)
+        });
+        let faults = Arc::clone(&transport.faults);
+        let mut device = Device::with(Box::new(transport));
         let (a, b) = device.connected();
         let memory = device.memory(2 * HALF, 1, ALL_ACCESS);
         Self { device, ends: [a, b], memory, faults }

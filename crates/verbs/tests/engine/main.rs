@@ -1,5 +1,6 @@
 //! The engine over its loopback transport: state rules, every operation, errors, retries and queues. Time is a number of the test.
 
+mod around;
 mod atomics_and_reads;
 mod datagrams;
 mod environment;

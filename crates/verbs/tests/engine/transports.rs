@@ -2,40 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use rackloom_verbs::engine::{Carried, Loopback, Outcome, Request, State, Target, Ticket, Transport};
-use rackloom_verbs::layout::Gid;
+use rackloom_verbs::engine::{Carried, Loopback, Outcome, Request, State, Target, Ticket};
 use rackloom_verbs::layout::attributes::QpAttr;
 
+use crate::around::Around;
 use crate::support::{Device, SEND, signalled, statuses};
 
-/// Transport that keeps the tickets of its requests and delivers nothing.
-struct Later {
-    loopback: Loopback,
-    tickets: Arc<Mutex<Vec<Ticket>>>,
-}
-
-impl Transport for Later {
-    fn own_node(&self) -> u32 {
-        self.loopback.own_node()
-    }
-
-    fn addresses(&self) -> &[Gid] {
-        self.loopback.addresses()
-    }
-
-    fn node_of(&self, address: &Gid) -> Option<u32> {
-        self.loopback.node_of(address)
-    }
-
-    fn carry(&mut self, request: Request, _target: &mut dyn Target) -> Carried {
-        self.tickets.lock().expect("no panic").push(request.ticket);
-        Carried::Pending
-    }
-}
-
+/// Returns a device whose transport keeps the tickets of its requests and delivers nothing.
 fn device() -> (Device, Arc<Mutex<Vec<Ticket>>>) {
-    let tickets = Arc::default();
-    let later = Later { loopback: Loopback::new(0), tickets: Arc::clone(&tickets) };
+    let tickets: Arc<Mutex<Vec<Ticket>>> = Arc::default();
+    let kept = Arc::clone(&tickets);
+    let later = Around::new(move |_: &mut Loopback, request: Request, _: &mut dyn Target| {
+        kept.lock().expect("no panic").push(request.ticket);
+        Carried::Pending
+    });
     (Device::with(Box::new(later)), tickets)
 }
 

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use rackloom_verbs::engine::{
-    Carried, Kind, Loopback, Operation, Outcome, Request, Service, State, Target, Ticket, Transport,
+    Carried, Kind, Loopback, Operation, Outcome, Request, Service, State, Target, Ticket,
 };
-use rackloom_verbs::layout::Gid;
 use rackloom_verbs::layout::attributes::QpAttr;
 
+use crate::around::Around;
 use crate::support::{ALL_ACCESS, Device, End, Memory, SEND, signalled, statuses};
 
 const NOT_READY: Outcome = Outcome::NotReady { wait_ns: 10_000 };
@@ -15,34 +15,6 @@ const FLUSHED: u32 = 5;
 
 /// Requests that have been carried: ticket, and number of the message if it is one.
 type Carriage = Arc<Mutex<Vec<(Ticket, Option<u32>)>>>;
-
-/// Transport whose outcomes follow later.
-struct Later {
-    loopback: Loopback,
-    carried: Carriage,
-}
-
-impl Transport for Later {
-    fn own_node(&self) -> u32 {
-        self.loopback.own_node()
-    }
-
-    fn addresses(&self) -> &[Gid] {
-        self.loopback.addresses()
-    }
-
-    fn node_of(&self, address: &Gid) -> Option<u32> {
-        self.loopback.node_of(address)
-    }
-
-    fn carry(&mut self, request: Request, _target: &mut dyn Target) -> Carried {
-        let is_message =
-            matches!(request.operation, Operation::Send { .. } | Operation::Write { immediate: Some(_), .. });
-        let message = is_message.then_some(request.message);
-        self.carried.lock().expect("no panic").push((request.ticket, message));
-        Carried::Pending
-    }
-}
 
 /// Device with a queue pair, and its requests.
 struct Bench {
@@ -55,7 +27,16 @@ struct Bench {
 impl Bench {
     fn new(change: impl Fn(QpAttr) -> QpAttr) -> Self {
         let carried = Carriage::default();
-        let later = Later { loopback: Loopback::new(0), carried: Arc::clone(&carried) };
+        let kept = Arc::clone(&carried);
+        let later = Around::new(move |_: &mut Loopback, request: Request, _: &mut dyn Target| {
+            let is_message = matches!(
+                request.operation,
+                Operation::Send { .. } | Operation::Write { immediate: Some(_), .. }
+            );
+            let message = is_message.then_some(request.message);
+            kept.lock().expect("no panic").push((request.ticket, message));
+            Carried::Pending
+        });
         let mut device = Device::with(Box::new(later));
         let (end, peer) = (device.end(Service::Rc, None), device.end(Service::Rc, None));
         let attributes = change(device.attributes(peer.number));
