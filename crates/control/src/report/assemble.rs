@@ -181,7 +181,7 @@ macro_rules! link_report {
             /// names it `n0--n1#1`.
             pub name: String,
             /// Frames that the sending end handed to its device. If the sending end was lost with its counters: frames that the
-            /// other end received.
+            /// other end received. If only one of its processes was lost with them: the greater of both numbers.
             pub frames: u64,
             /// Bytes of those frames, with the Ethernet header, without preamble and gap.
             pub bytes_on_wire: u64,
@@ -225,6 +225,10 @@ macro_rules! link_report {
             /// Returns the report of the direction from `sender` to `receiver`. An end that was lost with its counters is `None`.
             fn between(name: String, sender: Option<&PortReport>, receiver: Option<&PortReport>) -> Self {
                 let (frames, bytes_on_wire) = match (sender, receiver) {
+                    (Some(sender), Some(receiver)) if sender.is_partial => (
+                        sender.frames_sent.max(receiver.frames_received),
+                        sender.bytes_sent.max(receiver.bytes_received),
+                    ),
                     (Some(sender), _) => (sender.frames_sent, sender.bytes_sent),
                     (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
                     (None, None) => (0, 0),

@@ -82,6 +82,16 @@ fn a_dead_senders_frames_are_those_that_the_other_end_took() {
 }
 
 #[test]
+fn a_sender_with_a_lost_process_has_at_least_the_frames_that_the_other_end_took() {
+    for (frames_sent, expected) in [(3, 5), (6, 6)] {
+        let mut members = members();
+        members[0].ports[0] = PortReport { is_partial: true, ..port(0, frames_sent, 6) };
+        let report = Report::assemble(context(), &members);
+        assert_eq!(report.links[0].frames, expected);
+    }
+}
+
+#[test]
 fn every_kind_of_finding_turns_the_verdict() {
     type Spoil = fn(&mut Vec<MemberReport>);
     fn job(members: &mut [MemberReport]) -> &mut JobResult {

@@ -173,6 +173,9 @@ macro_rules! port_report {
             /// Zero counts are left out.
             #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
             pub injected: BTreeMap<String, u64>,
+            /// True if a process of the member ended without its counters, so that these are those of the others.
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            pub is_partial: bool,
         }
 
         impl PortReport {
@@ -189,13 +192,34 @@ macro_rules! port_report {
                     pause: occurred(counters.pause.named()),
                     marks: occurred(counters.marks.named()),
                     injected: BTreeMap::new(),
+                    is_partial: false,
                 }
+            }
+
+            /// Adds the counters of the same port in another process of the member.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$always += other.$always;)+
+                $(self.$rare += other.$rare;)+
+                add_named(&mut self.dropped, &other.dropped);
+                add_named(&mut self.retry, &other.retry);
+                add_named(&mut self.pause, &other.pause);
+                add_named(&mut self.marks, &other.marks);
+                add_named(&mut self.injected, &other.injected);
+                self.is_partial |= other.is_partial;
             }
         }
     };
 }
 
 port_counters!(port_report);
+
+/// Adds counters by name. A counter whose name ends with `_max` is the greatest of both.
+fn add_named(sums: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
+    for (name, count) in others {
+        let sum = sums.entry(name.clone()).or_default();
+        *sum = if name.ends_with("_max") { (*sum).max(*count) } else { *sum + count };
+    }
+}
 
 impl PortReport {
     /// Returns the reports of all ports of a member whose ports lead to these links, in port order.
@@ -206,6 +230,16 @@ impl PortReport {
             .enumerate()
             .map(|(port, edge)| Self::new(edge, member.port_counters(PortId(port as u16))))
             .collect()
+    }
+
+    /// Adds the counters of another process of a member to the counters of its ports.
+    pub fn add_all(ports: &mut Vec<Self>, others: &[Self]) {
+        for other in others {
+            match ports.iter_mut().find(|port| port.edge == other.edge) {
+                Some(port) => port.add(other),
+                None => ports.push(other.clone()),
+            }
+        }
     }
 }
 

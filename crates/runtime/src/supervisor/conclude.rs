@@ -204,8 +204,9 @@ fn leave_hosts(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) 
     (hosts.missed(), hosts.awaited())
 }
 
-/// Returns the report of a seat. A seat without a report gets an empty one.
-fn member_report(seat: Seat) -> MemberReport {
+/// Returns the report of a seat. A seat without a report gets an empty one. The counters of the ports are those of all its processes.
+fn member_report(mut seat: Seat) -> MemberReport {
+    let ports = seat.take_ports();
     let state = match &seat.death {
         _ if seat.is_elsewhere() => MemberState::Elsewhere,
         _ if seat.is_vacant() => MemberState::Unstarted,
@@ -216,5 +217,6 @@ fn member_report(seat: Seat) -> MemberReport {
     let pid = (!seat.is_vacant()).then_some(seat.pid);
     let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, pid, state));
     report.pid = pid;
+    report.ports = ports;
     report
 }

@@ -242,25 +242,11 @@ impl Rack {
     pub(crate) fn taken(&mut self, member: usize, pid: u32, taken_at_ns: u64) {
         self.seats.iter_mut().for_each(|seat| seat.lost.retain(|lost| *lost != member));
         let seat = &mut self.seats[member];
-        let Seat { name, is_endpoint, process_of, mut earlier_deaths, death, successor, usage, .. } =
-            std::mem::take(seat);
-        earlier_deaths.extend(death);
-        let usage = usage.of_next_process();
-        let successor = match successor {
+        let successor = match seat.successor {
             Successor::None => Successor::None,
             _ => Successor::Starting { left_ns: self.detection_ns },
         };
-        *seat = Seat {
-            name,
-            is_endpoint,
-            process_of,
-            earlier_deaths,
-            successor,
-            pid,
-            taken_at_ns,
-            usage,
-            ..Seat::default()
-        };
+        *seat = Seat { successor, pid, taken_at_ns, ..std::mem::take(seat).taken() };
     }
 
     /// Makes a seat vacant whose process has ended with its job. The end is no death of the rack.
@@ -385,7 +371,8 @@ impl Rack {
                 seat.successor = Successor::Expected { after_ns, ends: Box::new(ends) };
                 return Vec::new();
             }
-            Notice::Report(_) if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running => {
+            Notice::Report(report) if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running => {
+                seat.report = Some(*report);
                 return vec![Step::CloseSocket(member)];
             }
             Notice::Report(report) => seat.report = Some(*report),

@@ -5,6 +5,7 @@ use rackloom_jobs::report::{EventRecord, MemberReport};
 use rackloom_jobs::rest::Rest;
 
 use rackloom_control::notice::SeatStatus;
+use rackloom_control::report::PortReport;
 
 /// State of a member's successor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +94,24 @@ impl Usage {
     }
 }
 
+/// Counters of the ports of a seat, summed over the processes that have held it before the latest one.
+#[derive(Debug, Default)]
+pub(super) struct EarlierCounters {
+    ports: Vec<PortReport>,
+    /// True if one of the processes ended without a report.
+    are_partial: bool,
+}
+
+impl EarlierCounters {
+    /// Adds the counters of a process that has ended.
+    fn add(&mut self, report: Option<&MemberReport>) {
+        match report {
+            Some(report) => PortReport::add_all(&mut self.ports, &report.ports),
+            None => self.are_partial = true,
+        }
+    }
+}
+
 /// One member as the supervisor sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
@@ -116,8 +135,9 @@ pub(crate) struct Seat {
     /// Latest status.
     pub(crate) status: Option<SeatStatus>,
     pub(crate) usage: Usage,
-    /// Final report.
+    /// Final report of the latest process.
     pub(crate) report: Option<MemberReport>,
+    pub(super) earlier: EarlierCounters,
     /// Latest state at rest.
     pub(crate) rest: Option<Rest>,
     /// True if the supervisor killed the process because it sent no report at the end.
@@ -134,17 +154,44 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Returns the seat of this member without a process. It keeps the earlier deaths.
-    pub(super) fn vacated(self) -> Self {
+    /// Returns the seat of this member as another process finds it.
+    pub(super) fn taken(mut self) -> Self {
+        let earlier = self.take_counters();
+        let Self { name, is_endpoint, process_of, mut earlier_deaths, death, usage, .. } = self;
+        earlier_deaths.extend(death);
+        let usage = usage.of_next_process();
+        Self { name, is_endpoint, process_of, earlier_deaths, usage, earlier, ..Self::default() }
+    }
+
+    /// Returns the seat of this member without a process. It keeps the earlier deaths and the counters of the ports.
+    pub(super) fn vacated(mut self) -> Self {
+        let earlier = self.take_counters();
         let Self { name, is_endpoint, process_of, earlier_deaths, .. } = self;
         Self {
             name,
             is_endpoint,
             process_of,
             earlier_deaths,
+            earlier,
             occupancy: Occupancy::Vacant,
             ..Self::default()
         }
+    }
+
+    /// Returns the counters of all processes that have held the seat.
+    fn take_counters(&mut self) -> EarlierCounters {
+        let mut earlier = std::mem::take(&mut self.earlier);
+        if !self.is_vacant() {
+            earlier.add(self.report.as_ref());
+        }
+        earlier
+    }
+
+    /// Returns the counters of the ports, of all processes that have held the seat.
+    pub(crate) fn take_ports(&mut self) -> Vec<PortReport> {
+        let EarlierCounters { mut ports, are_partial } = self.take_counters();
+        ports.iter_mut().for_each(|port| port.is_partial |= are_partial);
+        ports
     }
 
     /// Returns true if a process holds the seat.

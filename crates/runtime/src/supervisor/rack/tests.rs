@@ -1,6 +1,7 @@
 //! Tests of the state machine: notices in, steps out.
 
 use rackloom_control::notice::SeatStatus;
+use rackloom_control::report::PortReport;
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{MemberReport, MemberState};
 use rackloom_jobs::rest::Rest;
@@ -144,6 +145,34 @@ fn a_member_that_leaves_a_standing_rack_reports_and_its_seat_becomes_vacant() {
     rack.taken(1, 77, 0);
     assert!(rack.seats[1].is_alive());
     assert_eq!(rack.starting().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn the_counters_of_a_seat_are_those_of_all_its_processes() {
+    let report_of = |frames_sent: u64| {
+        let mut report = MemberReport::silent("n1", None, MemberState::Finished);
+        report.ports = vec![PortReport { edge: 4, frames_sent, ..PortReport::default() }];
+        Notice::Report(Box::new(report))
+    };
+    let mut rack = running();
+    rack.stay(&[]);
+    drop(rack.request_leave(1));
+    assert_eq!(rack.handle_notice(1, report_of(5)), [Step::CloseSocket(1)]);
+    drop(rack.ended(1, "exited with code 0".into()));
+    rack.taken(1, 77, 0);
+    drop(rack.request_leave(1));
+    drop(rack.handle_notice(1, report_of(7)));
+    drop(rack.ended(1, "exited with code 0".into()));
+    let frames = |ports: &[PortReport]| {
+        let [port] = ports else { panic!("{ports:?}") };
+        (port.frames_sent, port.is_partial)
+    };
+    rack.taken(1, 78, 0);
+    drop(rack.ended(1, "killed by signal 9".into()));
+    rack.taken(1, 79, 0);
+    drop(rack.request_down(None));
+    drop(rack.handle_notice(1, report_of(9)));
+    assert_eq!(frames(&rack.seats[1].take_ports()), (21, true), "the process that was killed had no report");
 }
 
 #[test]
