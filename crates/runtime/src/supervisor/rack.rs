@@ -371,7 +371,9 @@ impl Rack {
                 seat.successor = Successor::Expected { after_ns, ends: Box::new(ends) };
                 return Vec::new();
             }
-            Notice::Report(report) if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running => {
+            Notice::Report(report)
+                if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running =>
+            {
                 seat.report = Some(*report);
                 return vec![Step::CloseSocket(member)];
             }
