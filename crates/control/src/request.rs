@@ -178,6 +178,9 @@ pub struct RackStatus {
     /// IP over the fabric; absent in a rack without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpStatus>,
+    /// Number of ports of the RDMA device of a seat; absent in a rack without process seats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_ports: Option<usize>,
     /// Submitted jobs, accounts of tenants and use of nodes; absent before the first submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<JobList>,

@@ -48,7 +48,8 @@ pub use model::members::member::{
 pub use model::members::paths::{PathPlan, RelayPaths};
 pub use model::objection::{Objection, Subject};
 pub use model::plan::Plan;
-pub use model::rack_settings::RackSettings;
+pub use model::plan::processes::is_process_number;
+pub use model::rack_settings::{DevicePorts, RackSettings};
 pub use model::random::random_share;
 pub use model::times::clock::Clock;
 pub use model::times::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};

@@ -102,7 +102,7 @@ const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => "gpu node",
         MemberRole::Switch => "switch",
-        MemberRole::Process => "process",
+        MemberRole::Process | MemberRole::PinnedProcess => "process",
     }
 }
 

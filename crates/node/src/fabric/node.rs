@@ -38,7 +38,7 @@ use crate::sharing::ExportTerms;
 pub struct SeatBefore {
     /// GPU node that forwards the frames of the process.
     pub node: NodeId,
-    /// Members to which the GPU node has links, other than processes, in the order of their numbers.
+    /// Members to which the GPU node has links that the process may use, other than processes, in the order of their numbers.
     pub neighbours: Vec<NodeId>,
 }
 
@@ -143,7 +143,8 @@ impl Node {
     }
 
     /// Returns the process seats of each GPU node, by the number of the GPU node: those of [`Node::join_process`], taken or vacant. Each list is in
-    /// the order of the numbers, and empty in a rack without process seats.
+    /// the order of the numbers, and empty in a rack without process seats. With a port per plane ([`Node::join_process_ports`]) the ports of a process
+    /// follow each other, in the order of the planes.
     #[must_use]
     pub fn process_seats(&self) -> Vec<Vec<NodeId>> {
         self.with_core(|core| {
@@ -151,7 +152,7 @@ impl Node {
             let graph = &member.member().config().graph;
             let numbers = (0..graph.members.len()).map(|index| NodeId(index as u16));
             let ports = |node: NodeId| graph.ports(node).into_iter().map(|port| port.neighbour);
-            let is_process = |node: &NodeId| graph.members[node.index()] == MemberRole::Process;
+            let is_process = |node: &NodeId| graph.members[node.index()].is_process();
             let gpu_nodes = numbers.filter(|node| graph.members[node.index()] == MemberRole::Endpoint);
             gpu_nodes
                 .map(|node| {
@@ -163,15 +164,20 @@ impl Node {
         })
     }
 
-    /// Returns the GPU node before this process seat, and the members to which that GPU node has links. `None` on a GPU node.
+    /// Returns the GPU node before this process seat, and the members to which that GPU node has links: those of the plane of the seat, if it has one.
+    /// `None` on a GPU node.
     #[must_use]
     pub fn seat_before(&self) -> Option<SeatBefore> {
         self.with_core(|core| {
             let graph = &core.member().ok()?.member().config().graph;
             let ports = |node: NodeId| graph.ports(node).into_iter().map(|port| port.neighbour);
-            let is_process = |node: &NodeId| graph.members[node.index()] == MemberRole::Process;
+            let is_process = |node: &NodeId| graph.members[node.index()].is_process();
             let node = Some(self.id()).filter(is_process).and_then(|own| ports(own).next())?;
-            let mut neighbours: Vec<_> = ports(node).filter(|member| !is_process(member)).collect();
+            let plane = graph.pinned_planes().get(self.id().index()).copied().flatten();
+            let used =
+                graph.ports(node).into_iter().filter(|port| plane.is_none_or(|plane| port.plane == plane));
+            let mut neighbours: Vec<_> =
+                used.map(|port| port.neighbour).filter(|member| !is_process(member)).collect();
             neighbours.sort_unstable();
             neighbours.dedup();
             Some(SeatBefore { node, neighbours })

@@ -75,7 +75,7 @@ impl Fabric {
                         Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
                     switches.start(runtime, bell)?;
                 }
-                MemberRole::Endpoint | MemberRole::Process => {
+                MemberRole::Endpoint | MemberRole::Process | MemberRole::PinnedProcess => {
                     let node = config.node;
                     let member =
                         Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);

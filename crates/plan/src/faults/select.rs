@@ -39,7 +39,7 @@ pub(super) fn directions(plan: &Plan, text: &str) -> Result<Vec<LinkDirection>, 
         )));
     }
     let member = member(plan, text)?;
-    let is_process = plan.members[member.index()].role == MemberRole::Process;
+    let is_process = plan.members[member.index()].role.is_process();
     Ok(links_where(&|link| {
         (link.edge.a == member || link.edge.b == member) && (is_process || is_cable(link))
     }))
@@ -127,7 +127,7 @@ pub(super) fn queue_pairs(plan: &Plan, text: &str) -> Result<(NodeId, Option<u32
 fn no_switch(plan: &Plan, text: &str, lack: &str) -> Result<NodeId, Complaint> {
     let node = member(plan, text)?;
     match plan.members[node.index()].role {
-        MemberRole::Endpoint | MemberRole::Process => Ok(node),
+        MemberRole::Endpoint | MemberRole::Process | MemberRole::PinnedProcess => Ok(node),
         MemberRole::Switch => {
             Err(Complaint::about(format!("{} is a switch and {lack}", quoted(text))).hint("name a GPU node"))
         }

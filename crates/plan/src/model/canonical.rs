@@ -193,6 +193,7 @@ fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
         MemberRole::Endpoint => ("node", defaults::MEMORY_BYTES),
         MemberRole::Switch => ("switch", 0),
         MemberRole::Process => ("process", defaults::MEMORY_BYTES),
+        MemberRole::PinnedProcess => ("pinned-process", defaults::MEMORY_BYTES),
     };
     to.put(&key, role);
     to.table(&key, |to| {

@@ -11,7 +11,7 @@ mod hosts;
 mod hub;
 mod levels;
 mod local;
-mod processes;
+pub(crate) mod processes;
 mod settle;
 mod timers;
 

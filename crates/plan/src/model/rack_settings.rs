@@ -9,9 +9,21 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 use crate::model::bounds::{HOUR_NS, MILLISECOND_NS, PROCESSES_MAX};
 use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::setting::complaint::Complaint;
+use crate::setting::named_value::named_values;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::section;
 use crate::setting::table::{Kind, RACK_NAME};
+
+named_values! {
+    /// Ports of the RDMA device of a seat.
+    pub enum DevicePorts {
+        /// One port, whose queue pairs use all links.
+        #[default]
+        Single = "single",
+        /// One port per plane.
+        PerPlane = "per-plane",
+    }
+}
 
 /// Headers of a data frame in bytes, Ethernet header included.
 pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;
@@ -94,6 +106,13 @@ section! {
             default = None;
             shown = "4";
             ours = true;
+            encoded = false;
+        }
+        /// Ports of the RDMA device of a seat in a rack for programs (`up --seats programs`): one (`single`), which is down only when no path is
+        /// left, or one per plane (`per-plane`), whose queue pairs use only the links of that plane. Other commands ignore the key.
+        ports: DevicePorts {
+            form = Kind::Choice(DevicePorts::NAMES);
+            default = DevicePorts::Single;
             encoded = false;
         }
         /// IP over the fabric in a rack for programs (`up --seats programs`): each seat has an interface `rack0` with an address.

@@ -18,7 +18,8 @@ use crate::link::Link;
 use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
 use crate::route::reports::Reports;
-use crate::route::table::{OwnPort, Table};
+use crate::route::table::OwnPort;
+use crate::route::tables::Tables;
 use crate::time::Instant;
 use crate::wire::address::mac;
 use crate::wire::frame::{Frame, FrameKind};
@@ -39,7 +40,7 @@ pub struct Forwarder {
     pub(super) egress: Vec<Egress>,
     pub(super) counters: Vec<PortCounters>,
     pub(super) reports: Reports,
-    pub(super) table: Table,
+    pub(super) table: Tables,
     pub(super) table_is_stale: bool,
     /// Members with reports that the table does not include yet.
     pub(super) reported: Vec<NodeId>,
@@ -134,7 +135,7 @@ impl Forwarder {
             egress: config.ports.iter().map(|port| Egress::new(&config, port)).collect(),
             counters: alloc::vec![PortCounters::default(); port_count],
             reports: Reports::new(config.graph.clone(), config.node, config.incarnation),
-            table: Table::new(config.graph.clone()),
+            table: Tables::new(&config.graph, config.node),
             table_is_stale: false,
             reported: Vec::new(),
             reach_check: ReachCheck::All,

@@ -16,13 +16,21 @@ pub enum MemberRole {
     Switch,
     /// Process of a GPU node: an endpoint with a single link, to its GPU node. It is no rank.
     Process,
+    /// Process whose paths use only links of the plane of its own link.
+    PinnedProcess,
 }
 
 impl MemberRole {
     /// Returns true if the member has memory, and begins and receives operations.
     #[must_use]
     pub const fn is_endpoint(self) -> bool {
-        matches!(self, Self::Endpoint | Self::Process)
+        matches!(self, Self::Endpoint | Self::Process | Self::PinnedProcess)
+    }
+
+    /// Returns true for processes of a GPU node.
+    #[must_use]
+    pub const fn is_process(self) -> bool {
+        matches!(self, Self::Process | Self::PinnedProcess)
     }
 }
 
@@ -72,6 +80,23 @@ impl Graph {
     pub fn endpoints(&self) -> impl Iterator<Item = NodeId> {
         let members = (0..).zip(&self.members).filter(|(_, role)| role.is_endpoint());
         members.map(|(number, _)| NodeId(number))
+    }
+
+    /// Returns, by member, the plane to which its paths are restricted. Empty if none are.
+    #[must_use]
+    pub fn pinned_planes(&self) -> Vec<Option<Plane>> {
+        if !self.members.contains(&MemberRole::PinnedProcess) {
+            return Vec::new();
+        }
+        let mut planes = vec![None; self.members.len()];
+        for edge in &self.edges {
+            for end in [edge.a, edge.b] {
+                if self.members[end.index()] == MemberRole::PinnedProcess {
+                    planes[end.index()] = Some(edge.plane);
+                }
+            }
+        }
+        planes
     }
 
     /// Returns the ports of a member in port order.

@@ -1,6 +1,6 @@
 //! Routes: the graph of the rack, link reports of members, and the tables computed from them.
 //!
-//! [`graph`] comes from the plan, [`reports`] from the members, [`table`] is computed for one member, [`channels`]
+//! [`graph`] comes from the plan, [`reports`] from the members, [`table`] and [`tables`] are computed for one member, [`channels`]
 //! assigns frames to virtual channels.
 
 pub mod channels;
@@ -8,3 +8,4 @@ pub mod graph;
 mod hops;
 pub mod reports;
 pub mod table;
+pub mod tables;

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use super::graph::SharedGraph;
 use super::hops::Hops;
-use crate::ids::{NodeId, PortId};
+use crate::ids::{NodeId, Plane, PortId};
 
 const UNREACHED: u16 = u16::MAX;
 
@@ -25,6 +25,8 @@ const CHANGED_CAPACITY_KEPT: usize = 64;
 #[derive(Debug)]
 pub struct Table {
     graph: SharedGraph,
+    /// Plane whose links are used; `None` for all links.
+    plane: Option<Plane>,
     hops: Hops,
     /// Edge of each own port.
     edges_out: Vec<u16>,
@@ -70,14 +72,23 @@ impl Table {
     /// Returns a table without paths for a member of this graph.
     #[must_use]
     pub fn new(graph: SharedGraph) -> Self {
-        let (members, edges) = (graph.members.len(), graph.edges.len());
+        Self::within(graph, None)
+    }
+
+    /// Returns a table without paths that uses only the links of a plane.
+    #[must_use]
+    pub fn within(graph: SharedGraph, plane: Option<Plane>) -> Self {
+        let members = graph.members.len();
+        let is_used: Vec<_> =
+            graph.edges.iter().map(|edge| plane.is_none_or(|plane| edge.plane == plane)).collect();
         Self {
             graph,
+            plane,
             hops: Hops::new(members),
             edges_out: Vec::new(),
             distance: vec![UNREACHED; members],
-            live: vec![false; edges],
-            is_awaited: vec![true; edges],
+            live: vec![false; is_used.len()],
+            is_awaited: is_used,
             changed: VecDeque::new(),
             is_changed: vec![false; members],
             learnt: Vec::new(),
@@ -103,7 +114,8 @@ impl Table {
         let graph = self.graph.clone();
         let of_others = reported.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
         for edge in ports.iter().map(|port| port.edge).chain(of_others) {
-            let is_live = live(edge);
+            let plane = graph.edges[usize::from(edge)].plane;
+            let is_live = self.plane.is_none_or(|used| used == plane) && live(edge);
             let was_live = core::mem::replace(&mut self.live[usize::from(edge)], is_live);
             if is_live && !was_live {
                 begins.push(edge);

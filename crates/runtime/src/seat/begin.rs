@@ -60,7 +60,9 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             Body::Switch(Box::new(runtime))
         }
-        MemberRole::Process => return Err("processes take it through the library".to_owned()),
+        MemberRole::Process | MemberRole::PinnedProcess => {
+            return Err("processes take it through the library".to_owned());
+        }
         MemberRole::Endpoint => {
             let checkpoints = if start.is_successor {
                 Checkpoints::default()

@@ -11,7 +11,7 @@ use rackloom_control::source::Source;
 use rackloom_control::submitted::JobNumber;
 use rackloom_jobs::report::EventRecord;
 use rackloom_plan::Plan;
-use rackloom_protocol::MemberRole;
+use rackloom_protocol::{MemberRole, NodeId};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -275,7 +275,7 @@ impl BackgroundSupervisor {
         Ok(node.index())
     }
 
-    /// Grants the first vacant process seat of a GPU node.
+    /// Grants the first seat of the first process of a GPU node whose seats are all vacant. The process requests the others by their names.
     fn grant_process_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
         let Supervisor { plan, rack, .. } = &self.supervisor;
         let node =
@@ -284,10 +284,11 @@ impl BackgroundSupervisor {
             let hint = "`rackloom status` shows the GPU nodes";
             Answer::refuse(format!("the rack has no GPU node named {seat}"), Some(hint))
         })?;
-        let vacant = rack.processes_of(node.index()).find(|process| !rack.seats[*process].is_alive());
-        let count = rack.processes_of(node.index()).count();
-        if let Some(vacant) = vacant {
-            let name = plan.members[vacant].name.clone();
+        let processes = plan.process_ports_of(node);
+        let is_vacant = |ports: &&Vec<NodeId>| ports.iter().all(|port| !rack.seats[port.index()].is_alive());
+        let count = processes.len();
+        if let Some(port) = processes.iter().find(is_vacant).and_then(|ports| ports.first()) {
+            let name = plan.members[port.index()].name.clone();
             return self.grant_seat(&name, pid);
         }
         Err(match count {

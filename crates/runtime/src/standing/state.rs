@@ -94,6 +94,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             .filter(|link| is_edge_shown(&link.link))
             .collect(),
         ip: supervisor.ip.clone(),
+        device_ports: plan.process_ports_of(NodeId(0)).first().map(Vec::len),
         submitted: None,
     }
 }
@@ -123,7 +124,7 @@ const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => GPU_NODE,
         MemberRole::Switch => "switch",
-        MemberRole::Process => PROCESS,
+        MemberRole::Process | MemberRole::PinnedProcess => PROCESS,
     }
 }
 

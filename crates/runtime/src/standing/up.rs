@@ -95,7 +95,7 @@ fn check_process_seats(plan: &Plan, requested: ProcessSeats) -> Result<(), Failu
         ProcessSeats::OfFile => plan.settings.processes.unwrap_or(0),
         ProcessSeats::Number(count) => count,
     };
-    let present = plan.processes_of(NodeId(0)).count();
+    let present = plan.process_ports_of(NodeId(0)).len();
     if present >= usize::from(requested) {
         return Ok(());
     }

@@ -128,12 +128,6 @@ impl Rack {
         }
     }
 
-    /// Returns the process seats of a GPU node.
-    pub(crate) fn processes_of(&self, node: usize) -> impl Iterator<Item = usize> {
-        let seats = self.seats.iter().enumerate().filter(move |(_, seat)| seat.process_of == Some(node));
-        seats.map(|(member, _)| member)
-    }
-
     /// Ends all faults after the job, and gives live members this time to come to rest.
     pub(crate) fn heal_after_job(&mut self, healing_ns: u64) {
         self.healing_ns = Some(healing_ns);

@@ -535,7 +535,9 @@ pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
 /// Creates the state machine of a member.
 fn body_of(role: MemberRole, config: MemberConfig) -> Body {
     match role {
-        MemberRole::Endpoint | MemberRole::Process => Body::Endpoint(Box::new(Endpoint::new(config))),
+        MemberRole::Endpoint | MemberRole::Process | MemberRole::PinnedProcess => {
+            Body::Endpoint(Box::new(Endpoint::new(config)))
+        }
         MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
     }
 }

@@ -18,7 +18,7 @@ use rackloom_control::grant::Grant;
 use rackloom_control::order::{Joined, Start};
 use rackloom_control::request::{Answer, Join, Nothing, RackStatus, Refusal, Request};
 use rackloom_control::source::Source;
-use rackloom_plan::{Plan, WireKind};
+use rackloom_plan::{Plan, WireKind, is_process_number};
 use rackloom_protocol::{Endpoint, Incarnation, NodeId, PortId};
 
 use super::wake_thread::WakeThread;
@@ -75,9 +75,30 @@ impl Node {
     pub fn join_process(rack: &str, seat: &str) -> Result<Self, Error> {
         take(rack, seat, &Request::JoinProcess(Join { seat: seat.to_owned() }))
     }
+
+    /// Takes the seats of the first vacant process of the GPU node `seat`, as [`Self::join_process`] does: one node per plane in a rack with
+    /// `ports: per-plane`, in the order of the planes, and a single one otherwise. Each of them reaches only the processes of its plane, over the links of
+    /// that plane.
+    ///
+    /// # Errors
+    /// Those of [`Self::join_process`].
+    pub fn join_process_ports(rack: &str, seat: &str) -> Result<Vec<Self>, Error> {
+        let (first, plan) =
+            take_with_plan(rack, seat, &Request::JoinProcess(Join { seat: seat.to_owned() }))?;
+        let processes = plan.node_of_process(first.id()).map(|node| plan.process_ports_of(node));
+        let own =
+            processes.into_iter().flatten().find(|ports| ports.contains(&first.id())).unwrap_or_default();
+        let others = own.into_iter().filter(|port| *port != first.id()).collect::<Vec<_>>();
+        let others = others.into_iter().map(|port| Self::join(rack, &plan.members[port.index()].name));
+        std::iter::once(Ok(first)).chain(others).collect()
+    }
 }
 
 fn take(rack: &str, seat: &str, request: &Request) -> Result<Node, Error> {
+    take_with_plan(rack, seat, request).map(|(node, _)| node)
+}
+
+fn take_with_plan(rack: &str, seat: &str, request: &Request) -> Result<(Node, Plan), Error> {
     take_seat(rack, request).map_err(|what| Error::Join {
         rack: rack.to_owned(),
         seat: seat.to_owned(),
@@ -85,7 +106,7 @@ fn take(rack: &str, seat: &str, request: &Request) -> Result<Node, Error> {
     })
 }
 
-fn take_seat(rack: &str, seat_request: &Request) -> Result<Node, JoinError> {
+fn take_seat(rack: &str, seat_request: &Request) -> Result<(Node, Plan), JoinError> {
     let stream = connect(rack)?;
     let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
         return Err(UNEXPECTED.to_owned());
@@ -109,12 +130,13 @@ fn take_seat(rack: &str, seat_request: &Request) -> Result<Node, JoinError> {
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
-    start_node(&plan, start, wake_thread, Connection { stream, rest, later })
+    let node = start_node(&plan, start, wake_thread, Connection { stream, rest, later })?;
+    Ok((node, plan))
 }
 
 /// Returns true if a name is that of a process seat of one of the rack's members. A status has those only that a process holds.
 fn is_process_seat(status: &RackStatus, seat: &str) -> bool {
-    let node = seat.rsplit_once(".p").filter(|(_, number)| number.parse::<u16>().is_ok());
+    let node = seat.rsplit_once(".p").filter(|(_, number)| is_process_number(number));
     node.is_some_and(|(node, _)| status.members.iter().any(|member| member.name == node))
 }
 

@@ -9,6 +9,7 @@ use crate::model::bounds::{LINKS_MAX, MEMBERS_MAX, PROCESSES_MAX};
 use crate::model::links::link::{LinkPlan, LinkProfile};
 use crate::model::members::member::MemberPlan;
 use crate::model::plan::Plan;
+use crate::model::rack_settings::DevicePorts;
 
 impl Plan {
     /// Number of process seats of a GPU node in a rack for programs whose file states none.
@@ -17,23 +18,37 @@ impl Plan {
     pub const PROCESSES_MAX: u16 = PROCESSES_MAX;
 
     /// Adds process seats to each GPU node: endpoints `n0.p0`, `n0.p1` and so on, in the server and of the tenant of `n0`, with memory of its
-    /// size. Their links have no faults and no rate. Adds fewer than `count` if the rack would exceed its largest number of members or links. Call [`Plan::check`] afterwards.
+    /// size. Their links have no faults and no rate. With `ports: per-plane` and several planes each process has one such endpoint per plane, `n0.p0.0`,
+    /// `n0.p0.1` and so on, whose paths use only the links of that plane. Adds fewer than `count` if the rack would exceed its largest number of members
+    /// or links. Call [`Plan::check`] afterwards.
     ///
     /// # Panics
     /// If the plan has processes already.
     pub fn add_processes(&mut self, count: u16) {
-        assert!(
-            self.members.iter().all(|member| member.role != MemberRole::Process),
-            "processes are added once"
-        );
-        let count = count.min(self.process_seats_max());
+        assert!(self.members.iter().all(|member| !member.role.is_process()), "processes are added once");
+        let planes = self.planes_of_ports();
+        let count = count.min(self.process_seats_max() / planes.max(1));
         self.change(|plan| {
             for node in (0..plan.endpoint_count() as u16).map(NodeId) {
-                (0..count).for_each(|number| plan.add_process(node, number));
+                for number in 0..count {
+                    match planes {
+                        0 => plan.add_process(node, format!(".p{number}"), None),
+                        _ => (0..planes).map(|plane| plane as u8).for_each(|plane| {
+                            plan.add_process(node, format!(".p{number}.{plane}"), Some(Plane(plane)));
+                        }),
+                    }
+                }
             }
         });
         self.settle_levels();
         self.settle();
+    }
+
+    /// Returns the number of planes that have a port of their own. 0 if the device has a single port.
+    fn planes_of_ports(&self) -> u16 {
+        let planes = self.links.iter().map(|link| u16::from(link.edge.plane.0) + 1).max().unwrap_or(0);
+        let is_per_plane = self.settings.ports == DevicePorts::PerPlane;
+        if is_per_plane && planes > 1 { planes } else { 0 }
     }
 
     /// Returns the number of process seats that each GPU node can have: the rack has a largest number of members and links, and names
@@ -43,22 +58,22 @@ impl Plan {
         let members = MEMBERS_MAX.saturating_sub(self.members.len() as u64) / nodes;
         let links = LINKS_MAX.saturating_sub(self.links.len() as u64) / nodes;
         let is_taken = |member: &MemberPlan| {
-            let node = member.name.rsplit_once(".p").filter(|(_, digits)| digits.parse::<u16>().is_ok());
+            let node = member.name.rsplit_once(".p").filter(|(_, number)| is_process_number(number));
             node.is_some_and(|(node, _)| self.node_named(node).is_some())
         };
         if self.members.iter().any(is_taken) { 0 } else { members.min(links) as u16 }
     }
 
-    fn add_process(&mut self, node: NodeId, number: u16) {
+    fn add_process(&mut self, node: NodeId, suffix: String, plane: Option<Plane>) {
         let process = NodeId(self.members.len() as u16);
         let own = self.members[node.index()].clone();
-        let name = process_name(&own.name, number);
+        let name = own.name.clone() + &suffix;
         let edge = Edge {
             a: node,
             a_port: PortId(self.graph().ports(node).len() as u16),
             b: process,
             b_port: PortId(0),
-            plane: Plane(0),
+            plane: plane.unwrap_or_default(),
         };
         // `settle` computes the credits.
         let credits = self.credit_choice.resolve(self.settings.wire, self.settings.ring_bytes);
@@ -69,7 +84,8 @@ impl Plan {
             credits,
             updates: credits.usual_updates(),
         });
-        self.members.push(MemberPlan { name, role: MemberRole::Process, ..own });
+        let role = if plane.is_some() { MemberRole::PinnedProcess } else { MemberRole::Process };
+        self.members.push(MemberPlan { name, role, ..own });
         for host in self.hosts.iter_mut().filter(|host| host.nodes.contains(&node)) {
             host.nodes.push(process);
         }
@@ -79,13 +95,13 @@ impl Plan {
     #[must_use]
     pub fn is_process_link(&self, edge: &Edge) -> bool {
         // A plan whose members could not be read has links without members.
-        self.members.get(edge.b.index()).is_some_and(|member| member.role == MemberRole::Process)
+        self.members.get(edge.b.index()).is_some_and(|member| member.role.is_process())
     }
 
     /// Returns the number of GPU nodes and switches.
     #[must_use]
     pub fn count_without_processes(&self) -> usize {
-        self.members.iter().filter(|member| member.role != MemberRole::Process).count()
+        self.members.iter().filter(|member| !member.role.is_process()).count()
     }
 
     /// Returns the links between GPU nodes and switches.
@@ -99,6 +115,26 @@ impl Plan {
         links.filter(move |edge| edge.a == node && self.is_process_link(edge)).map(|edge| edge.b)
     }
 
+    /// Returns the process seats of a GPU node, one list per process: its single seat, or its seats on all planes in the order of the planes.
+    #[must_use]
+    pub fn process_ports_of(&self, node: NodeId) -> Vec<Vec<NodeId>> {
+        let mut processes: Vec<Vec<NodeId>> = Vec::new();
+        for seat in self.processes_of(node) {
+            let is_next_plane = self.members[seat.index()].role == MemberRole::PinnedProcess
+                && self.plane_of(seat).is_some_and(|plane| plane != Plane(0));
+            match processes.last_mut() {
+                Some(process) if is_next_plane => process.push(seat),
+                _ => processes.push(vec![seat]),
+            }
+        }
+        processes
+    }
+
+    fn plane_of(&self, seat: NodeId) -> Option<Plane> {
+        let mut links = self.links.iter().map(|link| link.edge);
+        links.find(|edge| edge.b == seat).map(|edge| edge.plane)
+    }
+
     /// Returns the GPU node of a process seat, and `None` for a member that is none.
     #[must_use]
     pub fn node_of_process(&self, process: NodeId) -> Option<NodeId> {
@@ -107,8 +143,12 @@ impl Plan {
     }
 }
 
-fn process_name(node: &str, number: u16) -> String {
-    format!("{node}.p{number}")
+/// Returns true for the number of a process, as `3`, and for that of its port, as `3.0`: the end of the name of a process seat, after `.p`.
+#[must_use]
+pub fn is_process_number(text: &str) -> bool {
+    let (process, plane) =
+        text.split_once('.').map_or((text, None), |(process, plane)| (process, Some(plane)));
+    process.parse::<u16>().is_ok() && plane.is_none_or(|plane| plane.parse::<u8>().is_ok())
 }
 
 #[cfg(test)]
@@ -165,6 +205,25 @@ mod tests {
         assert_eq!((plain.settings.processes, stated.settings.processes), (None, Some(3)));
         assert_eq!(plain.canonical_encoding(), stated.canonical_encoding());
         assert!(Plan::parse(&format!("{STAR}processes: 17\n"), "rack").is_err());
+    }
+
+    #[test]
+    fn each_plane_has_its_port() {
+        let text = "name: r\nshape: {star: {nodes: 2, planes: 2}}\nports: per-plane\n";
+        let plan = with_processes(text, 2);
+        let names: Vec<_> = plan.members[4..].iter().map(|member| member.name.as_str()).collect();
+        let of = |node: &str| ["p0.0", "p0.1", "p1.0", "p1.1"].map(|port| format!("{node}.{port}"));
+        assert_eq!(names, [of("n0"), of("n1")].concat());
+        assert!(plan.members[4..].iter().all(|member| member.role == MemberRole::PinnedProcess));
+        let planes: Vec<_> = plan.links[4..].iter().map(|link| link.edge.plane.0).collect();
+        assert_eq!(planes, [0, 1, 0, 1, 0, 1, 0, 1]);
+        let numbers = |first: u16| {
+            vec![vec![NodeId(first), NodeId(first + 1)], vec![NodeId(first + 2), NodeId(first + 3)]]
+        };
+        assert_eq!(plan.process_ports_of(NodeId(1)), numbers(8));
+        let one_plane = with_processes(&format!("{STAR}ports: per-plane\n"), 2);
+        assert_eq!(one_plane.members[3].name, "n0.p0", "one plane has the only port");
+        assert_eq!(one_plane.process_ports_of(NodeId(1)), [vec![NodeId(5)], vec![NodeId(6)]]);
     }
 
     #[test]

@@ -72,8 +72,11 @@ pub fn environment(
     let Some(libraries) = libraries else { return Ok(variables) };
     variables.push((libraries::PATH_VARIABLE, libraries.search_path));
     if let Some(preloaded) = libraries.preloaded.filter(|_| has_device_files) {
-        let folder = device_files::write(&run_directory().join(&status.name))
-            .map_err(|error| Failure::could_not_start("cannot write the device files for programs", error))?;
+        let folder =
+            device_files::write(&run_directory().join(&status.name), status.device_ports.unwrap_or(1))
+                .map_err(|error| {
+                    Failure::could_not_start("cannot write the device files for programs", error)
+                })?;
         variables.push((device_files::FOLDER_VARIABLE, folder.into()));
         variables.push((libraries::PRELOAD_VARIABLE, preloaded));
     }

@@ -591,7 +591,6 @@ fn with_processes() -> Rack {
 #[test]
 fn the_end_of_a_process_frees_its_seat_and_is_no_death() {
     let mut rack = with_processes();
-    assert_eq!(rack.processes_of(0).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(rack.ended(2, "left its seat".into()), [Step::Left(2), Step::SeatFreed]);
     assert!(rack.seats[2].is_vacant() && rack.seats[2].death.is_none());
     rack.taken(2, 78, 0);
