@@ -33,6 +33,10 @@ impl Host for Surroundings {
     fn own_process(&self) -> Process {
         Process(self.process)
     }
+    fn port_count(&self) -> u8 {
+        1
+    }
+
     fn processes(&self, node: u32) -> Vec<Process> {
         vec![Process(u16::try_from(node).expect("a small number")), Process(9)]
     }

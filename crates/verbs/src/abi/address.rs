@@ -33,7 +33,7 @@ unsafe fn create(pd: *mut Pd, route: AhAttr) -> Result<*mut Ah, Errno> {
     // SAFETY: needed because the pointer comes from C; the caller's promise is the same.
     let domain = unsafe { at(pd) }?;
     process::with(|engine, _| {
-        check_route(&route, engine.addresses().len())?;
+        check_route(&route, engine.addresses(route.port_num))?;
         engine.use_domain(domain.handle)
     })?;
     let abi = Ah { context: domain.context, pd, handle: 0 };
@@ -88,7 +88,7 @@ fn reply(port: u8, completion: &Wc, header: &Header) -> Result<AhAttr, Errno> {
         return Err(Errno::INVAL);
     }
     let (sender, receiver) = ends(header);
-    let index = process::with(|engine, _| engine.addresses().iter().position(|own| *own == receiver));
+    let index = process::with(|engine, _| engine.addresses(port).iter().position(|own| *own == receiver));
     let index = index.and_then(|index| u8::try_from(index).ok()).ok_or(Errno::INVAL)?;
     let grh = GlobalRoute { dgid: sender, sgid_index: index, hop_limit: 64, ..GlobalRoute::default() };
     Ok(AhAttr { grh, is_global: 1, port_num: port, ..AhAttr::default() })

@@ -23,7 +23,7 @@ unsafe fn acknowledgements<'a>(element: Element) -> Option<&'a Acknowledgements>
             Element::CompletionQueue(cq) => cq_object(cq as *mut Cq).ok().map(|object| &object.async_events),
             Element::QueuePair(qp) => at(qp as *const QpObject).ok().map(|object| &object.async_events),
             Element::Shared(srq) => at(srq as *const SrqObject).ok().map(|object| &object.async_events),
-            Element::Port => None,
+            Element::Port(_) => None,
         }
     }
 }
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut 
             Element::CompletionQueue(cq) => EventElement { cq: cq as *mut Cq },
             Element::QueuePair(qp) => EventElement { qp: qp as *mut Qp },
             Element::Shared(srq) => EventElement { srq: srq as *mut Srq },
-            Element::Port => EventElement { port_num: 1 },
+            Element::Port(port) => EventElement { port_num: c_int::from(port) },
         };
         put(event, AsyncEvent { element, event_type: found.kind })?;
         Ok(0)

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::guard::nothing;
 use crate::cm::Manager;
 use crate::engine::{Engine, Loopback, Transport, Waiter};
-use crate::fabric::{Directory, FabricTransport, PROCESSES_MAX};
+use crate::fabric::{Directory, FabricTransport, PROCESSES_MAX, Ports};
 
 /// Environment variable: rack of the process. Without it queue pairs reach only those of their own process.
 pub const RACK_VARIABLE: &str = "RACKLOOM_RACK";
@@ -205,12 +205,17 @@ pub(super) fn open() -> Result<(), Errno> {
     start("rackloom-serve", move || process.serve(&waiter)).map_err(|_| Errno::AGAIN)
 }
 
-/// Takes a process seat behind the seat.
-fn attach(rack: &str, seat: &str) -> Result<FabricTransport, rackloom::fabric::Error> {
-    let node = Node::join_process(rack, seat)?;
-    let mut processes = node.process_seats();
-    processes.iter_mut().for_each(|seat| seat.truncate(PROCESSES_MAX));
-    FabricTransport::new(node, Directory::new(processes))
+/// Takes the process seats of one process behind the seat, one per port.
+fn attach(rack: &str, seat: &str) -> Result<Ports, rackloom::fabric::Error> {
+    let nodes = Node::join_process_ports(rack, seat)?;
+    let count = nodes.len();
+    let port = |(node, place): (Node, usize)| {
+        let of_port =
+            |seats: Vec<_>| seats.into_iter().skip(place).step_by(count).take(PROCESSES_MAX).collect();
+        let processes = node.process_seats().into_iter().map(of_port).collect();
+        FabricTransport::new(node, Directory::new(processes), u8::try_from(place + 1).unwrap_or(u8::MAX))
+    };
+    nodes.into_iter().zip(0..).map(port).collect::<Result<_, _>>().map(Ports::new)
 }
 
 /// Waits until peers have the replies of this process, before it closes the device or ends: a program sees that a message has arrived before

@@ -58,8 +58,12 @@ fn device_attributes() -> DeviceAttr {
         max_srq_sge: signed(limits::PARTS),
         max_pkeys: 1,
         local_ca_ack_delay: 16,
-        phys_port_cnt: 1,
+        phys_port_cnt: port_count(),
     }
+}
+
+fn port_count() -> u8 {
+    process::with(|engine, _| engine.port_count())
 }
 
 /// Capability: the current state may be given with a change.
@@ -110,16 +114,15 @@ unsafe fn put_bytes<T: Copy>(answer: &T, target: *mut c_void, bytes: usize) -> R
     Ok(())
 }
 
-fn addresses() -> Vec<Gid> {
-    process::with(|engine, _| engine.addresses().to_vec())
+/// Returns the addresses of a port by their index. None for a port that does not exist.
+fn addresses(port: u8) -> Vec<Gid> {
+    process::with(|engine, _| engine.addresses(port).to_vec())
 }
 
-/// Returns an address of the port.
+/// Returns an address of a port.
 fn address(port: u32, index: u32) -> Result<Gid, Errno> {
-    if port != 1 {
-        return Err(Errno::INVAL);
-    }
-    addresses().get(index as usize).copied().ok_or(Errno::INVAL)
+    let port = u8::try_from(port).map_err(|_| Errno::INVAL)?;
+    addresses(port).get(index as usize).copied().ok_or(Errno::INVAL)
 }
 
 /// Gets the attributes of the device.
@@ -151,13 +154,13 @@ pub(super) unsafe extern "C" fn query_device_ex(
             unused_236: [0; 11],
             device_cap_flags_ex: device_attributes().device_cap_flags.into(),
             unused_288: [0; 27],
-            phys_port_cnt_ex: 1,
+            phys_port_cnt_ex: port_count().into(),
         };
         put_bytes(&answer, attributes, bytes)
     })
 }
 
-/// Gets the attributes of the port, as far as the caller's structure has them.
+/// Gets the attributes of a port, as far as the caller's structure has them.
 pub(super) unsafe extern "C" fn query_port(
     context: *mut Context,
     port: u8,
@@ -166,22 +169,19 @@ pub(super) unsafe extern "C" fn query_port(
 ) -> c_int {
     call!(code, {
         context_object(context)?;
-        if port != 1 {
-            return Err(Errno::INVAL);
-        }
-        let port = process::with(|engine, _| engine.port());
-        put_bytes(&port_attributes(addresses().len(), port), attributes.cast(), bytes)
+        let (addresses, state) = (addresses(port).len(), process::with(|engine, _| engine.port(port)));
+        put_bytes(&port_attributes(addresses, state.ok_or(Errno::INVAL)?), attributes.cast(), bytes)
     })
 }
 
-/// Gets the attributes of the port that programs of every version know.
+/// Gets the attributes of a port that programs of every version know.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_query_port(context: *mut Context, port: u8, attributes: *mut PortAttr) -> c_int {
     // SAFETY: needed to pass the pointers on; the caller's promise is the same, for the bytes of the oldest structure.
     unsafe { query_port(context, port, attributes, OLD_PORT_BYTES) }
 }
 
-/// Gets an address of the port. Returns 0, or -1 and `errno`.
+/// Gets an address of a port. Returns 0, or -1 and `errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_query_gid(
     context: *mut Context,
@@ -211,9 +211,8 @@ pub unsafe extern "C" fn ibv_query_gid_type(
     })
 }
 
-fn entry(index: usize, gid: Gid) -> GidEntry {
-    let gid_index = u32::try_from(index).unwrap_or(u32::MAX);
-    GidEntry { gid, gid_index, port_num: 1, gid_type: GID_TYPE_ROCE_V2, ndev_ifindex: 0 }
+fn entry(port: u32, index: u32, gid: Gid) -> GidEntry {
+    GidEntry { gid, gid_index: index, port_num: port, gid_type: GID_TYPE_ROCE_V2, ndev_ifindex: 0 }
 }
 
 /// Gets an entry of the address table, as far as the caller's structure has it.
@@ -231,7 +230,7 @@ pub unsafe extern "C" fn _ibv_query_gid_ex(
         if flags != 0 {
             return Err(Errno::OPNOTSUPP);
         }
-        put_bytes(&entry(index as usize, address(port, index)?), target.cast(), bytes)
+        put_bytes(&entry(port, index, address(port, index)?), target.cast(), bytes)
     })
 }
 
@@ -250,14 +249,16 @@ pub unsafe extern "C" fn _ibv_query_gid_table(
         if flags != 0 {
             return Err(Errno::OPNOTSUPP);
         }
-        let addresses = addresses();
-        if addresses.len() > count {
+        let of_port =
+            |port: u8| (0..).zip(addresses(port)).map(move |(index, gid)| entry(port.into(), index, gid));
+        let table: Vec<_> = (1..=port_count()).flat_map(of_port).collect();
+        if table.len() > count {
             return Err(Errno::INVAL);
         }
-        for (index, gid) in addresses.iter().enumerate() {
-            put_bytes(&entry(index, *gid), entries.byte_add(index * bytes).cast(), bytes)?;
+        for (position, entry) in table.iter().enumerate() {
+            put_bytes(entry, entries.byte_add(position * bytes).cast(), bytes)?;
         }
-        found = addresses.len();
+        found = table.len();
         Ok(())
     });
     if error == 0 { found.cast_signed() } else { -(error as isize) }
@@ -273,7 +274,7 @@ pub unsafe extern "C" fn ibv_query_pkey(
 ) -> c_int {
     call!(number, {
         context_object(context)?;
-        if port != 1 || index != 0 {
+        if !(1..=port_count()).contains(&port) || index != 0 {
             return Err(Errno::INVAL);
         }
         put(pkey, PKEY.to_be()).map(|()| 0)
@@ -286,7 +287,7 @@ pub unsafe extern "C" fn ibv_get_pkey_index(context: *mut Context, port: u8, pke
     call!(number, {
         context_object(context)?;
         // The highest bit is the membership, which does not tell partitions apart.
-        let is_known = port == 1 && u16::from_be(pkey) | 1 << 15 == PKEY;
+        let is_known = (1..=port_count()).contains(&port) && u16::from_be(pkey) | 1 << 15 == PKEY;
         if is_known { Ok(0) } else { Err(Errno::INVAL) }
     })
 }

@@ -15,6 +15,9 @@ pub trait Host {
     /// Returns the number of this process.
     fn own_process(&self) -> Process;
 
+    /// Returns the number of ports of this node.
+    fn port_count(&self) -> u8;
+
     /// Returns the processes that a node may have, present or not.
     fn processes(&self, node: u32) -> Vec<Process>;
 
@@ -50,6 +53,10 @@ impl Host for Engine {
 
     fn own_process(&self) -> Process {
         self.transport().own_process()
+    }
+
+    fn port_count(&self) -> u8 {
+        self.transport().port_count()
     }
 
     fn processes(&self, node: u32) -> Vec<Process> {

@@ -1,14 +1,14 @@
 //! Attributes by which a queue pair becomes one end of a connection.
 
 use super::message::Side;
-use crate::engine::{State, addresses_of, limits};
+use crate::engine::{State, addresses_of, limits, port_of};
 use crate::layout::attributes::{AhAttr, GlobalRoute, QpAttr};
 use crate::layout::constants::*;
 
 /// Both sides of a connection, as one of them sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Node of the peer.
+    /// Node of the peer. It is reached over the own port of the same number.
     pub node: u32,
     /// Own side.
     pub own: Side,
@@ -35,7 +35,7 @@ pub fn attributes(state: State, link: &Link) -> Option<(QpAttr, u32)> {
     let outstanding = link.own.initiator_depth.min(link.peer.responder_resources).min(limits::READS);
     let mask = match state {
         State::Init => {
-            attributes.port_num = 1;
+            attributes.port_num = port_of(link.node);
             let fetches = if executes > 0 { ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC } else { 0 };
             attributes.qp_access_flags = ACCESS_REMOTE_WRITE | fetches;
             QP_PKEY_INDEX | QP_PORT | QP_ACCESS_FLAGS
@@ -48,7 +48,8 @@ pub fn attributes(state: State, link: &Link) -> Option<(QpAttr, u32)> {
                 hop_limit: HOP_LIMIT,
                 ..GlobalRoute::default()
             };
-            attributes.ah_attr = AhAttr { grh, is_global: 1, port_num: 1, ..AhAttr::default() };
+            attributes.ah_attr =
+                AhAttr { grh, is_global: 1, port_num: port_of(link.node), ..AhAttr::default() };
             attributes.path_mtu = MTU_4096;
             attributes.dest_qp_num = link.peer.queue_pair;
             attributes.rq_psn = link.peer.first_message;

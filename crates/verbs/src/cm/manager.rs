@@ -11,7 +11,7 @@ use super::link::Link;
 use super::message::{Body, Message, REASON_CONSUMER, REASON_NO_LISTENER, REASON_TIMEOUT, Side};
 use super::ports::Ports;
 use super::state::{Call, State};
-use crate::engine::{Events, Process};
+use crate::engine::{Events, Process, node_of_port, port_of, seat_of};
 
 /// Most identifiers of a process.
 const IDS_MAX: usize = 1 << 16;
@@ -271,7 +271,12 @@ impl Manager {
 
     fn look(&mut self, number: u64, now_ns: u64, host: &mut dyn Host) {
         let Some(id) = self.ids.get_mut(&number) else { return };
-        if host.reaches_node(id.link.node) {
+        // The address of a seat, which is that of its first port, stands for all ports. That of another port stands for itself.
+        let (seat, port) = (seat_of(id.link.node), port_of(id.link.node));
+        let last = if port == 1 { host.port_count() } else { port };
+        let mut nodes = (port..=last).map(|port| node_of_port(seat, port));
+        if let Some(node) = nodes.find(|node| host.reaches_node(*node)) {
+            id.link.node = node;
             id.state = State::AddressResolved;
             self.set_deadline(number, None);
             self.report(number, Kind::AddressResolved, 0);

@@ -62,7 +62,8 @@ pub struct Engine {
     transport: Box<dyn Transport>,
     next_number: u32,
     next_queue_pair: u32,
-    port: Port,
+    /// States of the ports. The first element is of port 1.
+    ports: Vec<Port>,
     /// Events of open contexts.
     contexts: Vec<Weak<Events<AsyncEvent>>>,
     /// Faults of queue pairs that are active now.
@@ -82,7 +83,7 @@ impl Engine {
         let next_queue_pair = first_queue_pair(&transport.queue_pair_numbers(), seed);
         let objects = Objects {
             node: transport.own_node(),
-            addresses: transport.addresses().to_vec(),
+            addresses: (1..=transport.port_count()).map(|port| transport.addresses(port).to_vec()).collect(),
             domains: BTreeMap::new(),
             regions: Regions::default(),
             queue_pairs: BTreeMap::new(),
@@ -91,9 +92,9 @@ impl Engine {
             awaiting: BTreeSet::new(),
             delayed: BTreeSet::new(),
         };
-        let (port, contexts) = (Port::Active, Vec::new());
-        let (faults, made) = (Vec::new(), 0);
-        Self { objects, transport, next_number: 1, next_queue_pair, port, contexts, faults, made, seed }
+        let ports = vec![Port::Active; usize::from(transport.port_count())];
+        let (contexts, faults, made) = (Vec::new(), Vec::new(), 0);
+        Self { objects, transport, next_number: 1, next_queue_pair, ports, contexts, faults, made, seed }
     }
 
     /// Adds a context, whose events report changes of the port until they are dropped.
@@ -102,36 +103,50 @@ impl Engine {
         self.contexts.push(Arc::downgrade(events));
     }
 
-    /// Returns the state of the port.
+    /// Returns the number of ports.
     #[must_use]
-    pub const fn port(&self) -> Port {
-        self.port
+    pub fn port_count(&self) -> u8 {
+        self.transport.port_count()
     }
 
-    /// Reports a change of the port. A device that is removed has no working queue pairs.
-    fn watch_port(&mut self) {
-        let port = self.transport.port();
-        if std::mem::replace(&mut self.port, port) == port {
-            return;
-        }
-        let kind = match port {
-            Port::Active => EVENT_PORT_ACTIVE,
-            Port::Down => EVENT_PORT_ERR,
-            Port::Removed => EVENT_DEVICE_FATAL,
-        };
-        for events in self.contexts.iter().filter_map(Weak::upgrade) {
-            events.push(AsyncEvent { kind, element: Element::Port });
-        }
-        if port == Port::Removed {
-            self.objects.queue_pairs.values_mut().for_each(QueuePair::enter_error);
-            self.objects.stalled.clear();
+    /// Returns the state of a port, or `None` if it does not exist.
+    #[must_use]
+    pub fn port(&self, port: u8) -> Option<Port> {
+        self.ports.get(usize::from(port).checked_sub(1)?).copied()
+    }
+
+    /// Reports changes of the ports. A device that is removed has no working queue pairs.
+    fn watch_ports(&mut self) {
+        for number in 1..=self.port_count() {
+            let port = self.transport.port(number);
+            let before = std::mem::replace(&mut self.ports[usize::from(number) - 1], port);
+            if before == port {
+                continue;
+            }
+            let kind = match port {
+                Port::Active => EVENT_PORT_ACTIVE,
+                Port::Down => EVENT_PORT_ERR,
+                // The device is removed once.
+                Port::Removed if self.ports.iter().filter(|port| **port == Port::Removed).count() > 1 => {
+                    continue;
+                }
+                Port::Removed => EVENT_DEVICE_FATAL,
+            };
+            for events in self.contexts.iter().filter_map(Weak::upgrade) {
+                events.push(AsyncEvent { kind, element: Element::Port(number) });
+            }
+            if port == Port::Removed {
+                self.objects.queue_pairs.values_mut().for_each(QueuePair::enter_error);
+                self.objects.stalled.clear();
+            }
         }
     }
 
-    /// Returns the addresses of the port, by their index.
+    /// Returns the addresses of a port, by their index. Empty for a port that does not exist.
     #[must_use]
-    pub fn addresses(&self) -> &[Gid] {
-        &self.objects.addresses
+    pub fn addresses(&self, port: u8) -> &[Gid] {
+        let place = usize::from(port).checked_sub(1);
+        place.and_then(|place| self.objects.addresses.get(place)).map_or(&[], Vec::as_slice)
     }
 
     fn number(&mut self) -> u32 {
@@ -429,7 +444,12 @@ impl Engine {
         if is_other || check_transition(pair.service, pair.state, to, mask).is_err() {
             return Err(Errno::INVAL);
         }
-        check_values(attributes, mask, self.objects.addresses.len())?;
+        check_values(attributes, mask, &self.objects.addresses)?;
+        // A queue pair stays at its port.
+        let port = if mask & QP_PORT != 0 { attributes.port_num } else { pair.attributes.port_num };
+        if mask & QP_AV != 0 && attributes.ah_attr.port_num != port {
+            return Err(Errno::INVAL);
+        }
         match to {
             State::Reset => pair.reset(),
             State::Err => pair.enter_error(),
@@ -536,7 +556,7 @@ impl Engine {
         for (ticket, outcome) in self.transport.poll(&mut self.objects) {
             self.finish(ticket, outcome, now_ns);
         }
-        self.watch_port();
+        self.watch_ports();
         if let Some(faults) = self.transport.take_queue_pair_faults() {
             self.objects.queue_pairs.values_mut().for_each(|pair| pair.faults.set(&faults));
             self.faults = faults;
@@ -616,10 +636,13 @@ fn first_queue_pair(numbers: &RangeInclusive<u32>, seed: u64) -> u32 {
 }
 
 /// Checks values of attributes against the limits of the device.
-fn check_values(attributes: &QpAttr, mask: u32, addresses: usize) -> Result<(), Errno> {
-    let route = |route: &AhAttr| check_route(route, addresses).is_ok();
+fn check_values(attributes: &QpAttr, mask: u32, addresses: &[Vec<Gid>]) -> Result<(), Errno> {
+    let route = |route: &AhAttr| {
+        let of_port = usize::from(route.port_num).checked_sub(1).and_then(|place| addresses.get(place));
+        check_route(route, of_port.map_or(&[], Vec::as_slice)).is_ok()
+    };
     let checks = [
-        (QP_PORT, attributes.port_num == 1),
+        (QP_PORT, (1..=addresses.len()).contains(&usize::from(attributes.port_num))),
         (QP_PKEY_INDEX, attributes.pkey_index == 0),
         (QP_PATH_MTU, (1..=MTU_4096).contains(&attributes.path_mtu)),
         (QP_AV, route(&attributes.ah_attr)),
@@ -637,13 +660,12 @@ fn check_values(attributes: &QpAttr, mask: u32, addresses: usize) -> Result<(), 
     if is_right { Ok(()) } else { Err(Errno::INVAL) }
 }
 
-/// Checks a route: on Ethernet it is global, and its local port and address exist.
+/// Checks a route over a port with these addresses: on Ethernet it is global, and its local address exists. A port that does not exist has none.
 ///
 /// # Errors
 /// `EINVAL` otherwise.
-pub(crate) fn check_route(route: &AhAttr, addresses: usize) -> Result<(), Errno> {
-    let is_right =
-        route.is_global != 0 && route.port_num == 1 && usize::from(route.grh.sgid_index) < addresses;
+pub(crate) fn check_route(route: &AhAttr, addresses: &[Gid]) -> Result<(), Errno> {
+    let is_right = route.is_global != 0 && usize::from(route.grh.sgid_index) < addresses.len();
     if is_right { Ok(()) } else { Err(Errno::INVAL) }
 }
 

@@ -18,8 +18,8 @@ pub enum Element {
     QueuePair(usize),
     /// Shared receive queue.
     Shared(usize),
-    /// The port, or the device.
-    Port,
+    /// Port, or the device.
+    Port(u8),
 }
 
 /// Asynchronous event of a context.

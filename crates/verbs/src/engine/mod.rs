@@ -28,12 +28,12 @@ pub(crate) use device::check_route;
 pub use device::{Engine, NewQueuePair, NewShared};
 pub use events::{AsyncEvent, Element, Events};
 pub use flights::WINDOW;
-pub(crate) use loopback::addresses_of;
 pub use loopback::{Loopback, identifier};
+pub(crate) use loopback::{addresses_of, ip_of, node_at_ip};
 pub use memory::{Piece, Region, Remote};
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
     Address, Arriving, Carried, Datagram, Due, NOTE_BYTES, Notice, Operation, Outcome, Payload, PeerEvent,
-    Port, Process, Request, Target, Ticket, Transport, Waiter,
+    Port, Process, Request, Target, Ticket, Transport, Waiter, node_of_port, port_of, seat_of,
 };
 pub use work::{Data, Kind, Receive, Send, Status};

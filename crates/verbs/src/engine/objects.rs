@@ -12,7 +12,8 @@ use crate::layout::work::Sge;
 /// Objects of all contexts of the process.
 pub(super) struct Objects {
     pub(super) node: u32,
-    pub(super) addresses: Vec<Gid>,
+    /// Addresses of the ports. The first element is of port 1.
+    pub(super) addresses: Vec<Vec<Gid>>,
     /// Domains, with the number of their objects.
     pub(super) domains: BTreeMap<u32, u32>,
     pub(super) regions: Regions,

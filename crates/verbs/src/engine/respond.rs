@@ -9,6 +9,7 @@ use super::objects::Objects;
 use super::rules::{Service, State};
 use super::transport::{
     Address, Arriving, Datagram, Due, MESSAGE_NUMBERS, Notice, Operation, Outcome, Payload, Request, Target,
+    port_of,
 };
 use super::work::{Receive, Status};
 use crate::layout::Gid;
@@ -294,7 +295,10 @@ impl Objects {
     ) {
         let number = request.to.queue_pair;
         let takes = self.queue_pairs.get(&number).is_some_and(|pair| {
-            pair.service == Service::Ud && pair.state.is_receiving() && pair.attributes.qkey == header.key
+            let is_open = pair.service == Service::Ud && pair.state.is_receiving();
+            is_open
+                && pair.attributes.qkey == header.key
+                && request.to.node.map(port_of) == Some(pair.attributes.port_num)
         });
         if !takes {
             return;

@@ -8,7 +8,9 @@ use super::limits;
 use super::objects::Objects;
 use super::queue_pair::{Cause, Stall, Step};
 use super::rules::{Service, State};
-use super::transport::{Address, Datagram, Operation, Outcome, Payload, Request, Ticket, Transport};
+use super::transport::{
+    Address, Datagram, Operation, Outcome, Payload, Request, Ticket, Transport, node_of_port,
+};
 use super::work::{Data, Kind, Status};
 use crate::layout::attributes::AhAttr;
 use crate::layout::constants::ACCESS_LOCAL_WRITE;
@@ -59,7 +61,10 @@ impl Objects {
                 pair.faults.count_packets(packets);
                 let (sequence, message) = pair.flights.add(is_message);
                 let ticket = Ticket { queue_pair: number, sequence };
-                let from = Address { node: Some(self.node), queue_pair: number };
+                let from = Address {
+                    node: Some(node_of_port(self.node, pair.attributes.port_num)),
+                    queue_pair: number,
+                };
                 Some(Request { ticket, from, to, message, operation })
             }
             // It fails when it is the oldest one.
@@ -122,7 +127,9 @@ impl Objects {
     }
 
     fn header(&self, route: &AhAttr, key: u32) -> Datagram {
-        let source = self.addresses.get(usize::from(route.grh.sgid_index)).copied().unwrap_or_default();
+        let of_port = self.addresses.get(usize::from(route.port_num.saturating_sub(1)));
+        let source = of_port.and_then(|of_port| of_port.get(usize::from(route.grh.sgid_index)));
+        let source = source.copied().unwrap_or_default();
         Datagram {
             key,
             source,

@@ -24,10 +24,31 @@ pub(super) const MESSAGE_NUMBERS: u32 = 1 << 24;
 /// Largest number of a queue pair.
 pub(super) const QUEUE_PAIR_MAX: u32 = 0xff_ffff;
 
+/// Bits of the number of a node below that of its port.
+const SEAT_BITS: u32 = 16;
+
+/// Returns the number under which a port of a seat is a node of its own. The number of the first port is that of the seat.
+#[must_use]
+pub const fn node_of_port(seat: u32, port: u8) -> u32 {
+    seat | (port.saturating_sub(1) as u32) << SEAT_BITS
+}
+
+/// Returns the number of the seat of a node.
+#[must_use]
+pub const fn seat_of(node: u32) -> u32 {
+    node & ((1 << SEAT_BITS) - 1)
+}
+
+/// Returns the number of the port of a node, from 1.
+#[must_use]
+pub const fn port_of(node: u32) -> u8 {
+    (node >> SEAT_BITS) as u8 + 1
+}
+
 /// Queue pair of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Number of the node; `None` if no node of the fabric has the address that the program gave.
+    /// Number of the node, that of its port ([`node_of_port`]); `None` if no node of the fabric has the address that the program gave.
     pub node: Option<u32>,
     /// Number of the queue pair at the node.
     pub queue_pair: u32,
@@ -313,11 +334,16 @@ pub const NOTE_BYTES: usize = 512;
 
 /// Means by which requests reach other queue pairs.
 pub trait Transport: Send {
-    /// Returns the number of this node.
+    /// Returns the number of this node, that of its first port.
     fn own_node(&self) -> u32;
 
-    /// Returns the addresses of the port of this node, by their index.
-    fn addresses(&self) -> &[Gid];
+    /// Returns the number of ports.
+    fn port_count(&self) -> u8 {
+        1
+    }
+
+    /// Returns the addresses of a port of this node, by their index. Empty for a port that does not exist.
+    fn addresses(&self, port: u8) -> &[Gid];
 
     /// Returns the node with an address, or `None`.
     fn node_of(&self, address: &Gid) -> Option<u32>;
@@ -363,8 +389,9 @@ pub trait Transport: Send {
         false
     }
 
-    /// Returns the state of the port, as the last [`Self::poll`] has found it.
-    fn port(&self) -> Port {
+    /// Returns the state of a port, as the last [`Self::poll`] has found it.
+    fn port(&self, port: u8) -> Port {
+        let _ = port;
         Port::Active
     }
 

@@ -13,10 +13,11 @@
 //! *Order.* A queue pair has a window of requests in flight. Messages are numbered, and executed in the order of their numbers. Writes become visible in
 //! their order, and the last bytes of a write after all others of it.
 //!
-//! *Port.* It is down while no member that the seat has a link to is reached, and removed when the agent of the seat has gone.
+//! *Port.* It is down while no member that the seat has a link to is reached, and removed when the agent of the seat has gone. A device with a port per
+//! plane has an endpoint and a transport per port.
 //!
 //! Reading order: `directory` · `port` · `message` · `regions` · `slots` · `operation` · `early` · `job` · `incoming` · `transport` · `requests` (of this process)
-//! · `serve` (requests of peers).
+//! · `serve` (requests of peers) · `ports` (several of them).
 
 mod datagrams;
 mod directory;
@@ -26,6 +27,7 @@ mod job;
 mod message;
 mod operation;
 mod port;
+mod ports;
 mod regions;
 mod requests;
 mod serve;
@@ -33,4 +35,5 @@ mod slots;
 mod transport;
 
 pub use self::directory::{Directory, PROCESSES_MAX};
+pub use self::ports::Ports;
 pub use self::transport::FabricTransport;

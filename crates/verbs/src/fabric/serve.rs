@@ -30,7 +30,7 @@ impl FabricTransport {
     fn sender(&self, peer: NodeId, queue_pair: u32) -> Option<Address> {
         let place = self.directory.place_of(peer)?;
         let is_own = place.queue_pairs().contains(&queue_pair);
-        is_own.then_some(Address { node: Some(place.seat), queue_pair })
+        is_own.then_some(Address { node: Some(self.node_of_seat(place.seat)), queue_pair })
     }
 
     fn serve(&mut self, peer: NodeId, message: Message, target: &mut dyn Target) {
@@ -132,7 +132,7 @@ impl FabricTransport {
     }
 
     fn request(&self, from: Address, to: u32, operation: Operation) -> Request {
-        let to = Address { node: Some(self.place.seat), queue_pair: to };
+        let to = Address { node: Some(self.node_of_seat(self.place.seat)), queue_pair: to };
         // The numbers belong to another process, and nothing here uses them.
         let ticket = Ticket { queue_pair: from.queue_pair, sequence: 0 };
         Request { ticket, from, to, message: 0, operation }

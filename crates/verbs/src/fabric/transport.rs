@@ -20,7 +20,7 @@ use super::regions::Regions;
 use super::slots::Slots;
 use crate::engine::{
     Address, Carried, Notice, Operation, Outcome, PeerEvent, Port, Process, Region, Request, Target, Ticket,
-    Transport, Waiter, addresses_of,
+    Transport, Waiter, addresses_of, node_of_port, port_of, seat_of,
 };
 use crate::layout::Gid;
 
@@ -38,8 +38,10 @@ const POST_INTERVAL: Duration = Duration::from_millis(1);
 /// Number of polls between two looks for connections that have closed.
 const POLLS_PER_LOOK: u32 = 64;
 
-/// Transport of one process.
+/// Transport of one port of a process.
 pub struct FabricTransport {
+    /// Number of the port.
+    number: u8,
     pub(super) node: Node,
     pub(super) place: Place,
     pub(super) directory: Directory,
@@ -77,18 +79,19 @@ pub struct FabricTransport {
 }
 
 impl FabricTransport {
-    /// Returns the transport of the process that has `node`.
+    /// Returns the transport of a port of the process that has `node`. The directory lists the processes that the port reaches.
     ///
     /// # Errors
     /// Those of [`Node::allocate`]; [`Error::NoSuchNode`] if the directory does not list the node.
-    pub fn new(node: Node, directory: Directory) -> Result<Self, Error> {
+    pub fn new(node: Node, directory: Directory, port: u8) -> Result<Self, Error> {
         let place = directory.place_of(node.id()).ok_or(Error::NoSuchNode(node.id()))?;
         let outgoing = Slots::new(&node, OUTGOING_REGION, MESSAGE_BYTES, OUTGOING_SLOTS)?;
         let mut incoming = Slots::new(&node, INCOMING_REGION, MESSAGE_BYTES, INCOMING_SLOTS)?;
-        let (port, keeps_order) = (PortWatch::new(&node), node.keeps_order_of_puts());
+        let (watch, keeps_order) = (PortWatch::new(&node), node.keeps_order_of_puts());
         let idle = std::iter::from_fn(|| incoming.take()).collect();
         Ok(Self {
-            addresses: addresses_of(place.seat),
+            number: port,
+            addresses: addresses_of(node_of_port(place.seat, port)),
             queue: Queue::with_capacity(OUTGOING_SLOTS + INCOMING_SLOTS),
             node,
             place,
@@ -111,10 +114,20 @@ impl FabricTransport {
             peer_events: Vec::new(),
             polls: 0,
             early: Early::default(),
-            port,
+            port: watch,
             idle,
             post_due: Instant::now(),
         })
+    }
+
+    /// Returns the node that a seat is for this port.
+    pub(super) fn node_of_seat(&self, seat: u32) -> u32 {
+        node_of_port(seat, self.number)
+    }
+
+    /// Returns the queue of the completions of this port.
+    pub(super) const fn queue(&self) -> &Arc<Queue> {
+        &self.queue
     }
 
     pub(super) fn number(&mut self) -> u64 {
@@ -226,15 +239,16 @@ impl FabricTransport {
 
 impl Transport for FabricTransport {
     fn own_node(&self) -> u32 {
-        self.place.seat
+        self.node_of_seat(self.place.seat)
     }
 
-    fn addresses(&self) -> &[Gid] {
+    fn addresses(&self, _port: u8) -> &[Gid] {
         &self.addresses
     }
 
     fn node_of(&self, address: &Gid) -> Option<u32> {
-        (0..self.directory.seats()).find(|seat| addresses_of(*seat).contains(address))
+        let mut nodes = (0..self.directory.seats()).map(|seat| self.node_of_seat(seat));
+        nodes.find(|node| addresses_of(*node).contains(address))
     }
 
     fn queue_pair_numbers(&self) -> std::ops::RangeInclusive<u32> {
@@ -242,10 +256,12 @@ impl Transport for FabricTransport {
     }
 
     fn carry(&mut self, request: Request, target: &mut dyn Target) -> Carried {
-        let Address { node: Some(seat), queue_pair } = request.to else {
+        let Address { node: Some(node), queue_pair } = request.to else {
             return Carried::Done(unanswered(&request.operation));
         };
-        let Some(peer) = self.directory.process(seat, queue_pair) else {
+        // No path leads from one plane to another.
+        let seat = Some(seat_of(node)).filter(|_| port_of(node) == self.number);
+        let Some(peer) = seat.and_then(|seat| self.directory.process(seat, queue_pair)) else {
             return Carried::Done(unanswered(&request.operation));
         };
         if peer == self.node.id() {
@@ -311,16 +327,7 @@ impl Transport for FabricTransport {
     }
 
     fn waiter(&self) -> Option<Waiter> {
-        // A thread that waits in the node drives it, and polls of the program then leave the node to that thread, also while it has no processor. So
-        // the fabric's own thread drives, and this one waits for completions.
-        let queue = Arc::clone(&self.queue);
-        Some(Box::new(move |timeout: Duration| {
-            let Ok(descriptor) = queue.descriptor() else { return std::thread::sleep(timeout) };
-            let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
-            let timeout = Timespec::try_from(timeout).ok();
-            // After a signal the caller polls and waits again.
-            let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
-        }))
+        Some(waiter_of(vec![Arc::clone(&self.queue)]))
     }
 
     fn hand_over(&mut self) {
@@ -333,7 +340,7 @@ impl Transport for FabricTransport {
         !(self.idle.is_empty() && self.early.is_empty())
     }
 
-    fn port(&self) -> Port {
+    fn port(&self, _port: u8) -> Port {
         self.port.state()
     }
 
@@ -350,11 +357,11 @@ impl Transport for FabricTransport {
     }
 
     fn processes(&self, node: u32) -> Vec<Process> {
-        self.directory.processes(node).iter().map(|process| Process(process.0)).collect()
+        self.directory.processes(seat_of(node)).iter().map(|process| Process(process.0)).collect()
     }
 
     fn node_of_process(&self, process: Process) -> Option<u32> {
-        self.directory.place_of(NodeId(process.0)).map(|place| place.seat)
+        self.directory.place_of(NodeId(process.0)).map(|place| self.node_of_seat(place.seat))
     }
 
     fn reaches_process(&self, process: Process) -> bool {
@@ -362,7 +369,8 @@ impl Transport for FabricTransport {
     }
 
     fn reaches_node(&self, node: u32) -> bool {
-        node == self.place.seat || u16::try_from(node).is_ok_and(|node| self.node.reaches(NodeId(node)))
+        let seat = seat_of(node);
+        seat == self.place.seat || u16::try_from(seat).is_ok_and(|seat| self.node.reaches(NodeId(seat)))
     }
 
     fn send_note(&mut self, to: Process, bytes: Vec<u8>) {
@@ -373,6 +381,21 @@ impl Transport for FabricTransport {
     fn take_peer_events(&mut self) -> Vec<PeerEvent> {
         std::mem::take(&mut self.peer_events)
     }
+}
+
+/// Returns a function that waits for completions of these queues.
+pub(super) fn waiter_of(queues: Vec<Arc<Queue>>) -> Waiter {
+    // A thread that waits in the node drives it, and polls of the program then leave the node to that thread, also while it has no processor. So
+    // the fabric's own thread drives, and this one waits for completions.
+    Box::new(move |timeout: Duration| {
+        let Ok(opened) = queues.iter().map(|queue| queue.descriptor()).collect::<Result<Vec<_>, _>>() else {
+            return std::thread::sleep(timeout);
+        };
+        let mut descriptors: Vec<_> = opened.iter().map(|queue| PollFd::new(queue, PollFlags::IN)).collect();
+        let timeout = Timespec::try_from(timeout).ok();
+        // After a signal the caller polls and waits again.
+        let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
+    })
 }
 
 /// Begins an operation of the fabric. Returns it if the queue towards the peer is full.

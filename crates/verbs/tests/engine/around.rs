@@ -27,8 +27,8 @@ impl<C: FnMut(&mut Loopback, Request, &mut dyn Target) -> Carried + Send> Transp
         self.loopback.own_node()
     }
 
-    fn addresses(&self) -> &[Gid] {
-        self.loopback.addresses()
+    fn addresses(&self, port: u8) -> &[Gid] {
+        self.loopback.addresses(port)
     }
 
     fn node_of(&self, address: &Gid) -> Option<u32> {

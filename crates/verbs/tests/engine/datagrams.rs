@@ -24,7 +24,7 @@ fn a_datagram_arrives_behind_a_header_with_the_addresses() {
     assert_eq!((found[0].wc_flags, found[0].sl), (WC_GRH | WC_WITH_IMM, 10));
     let bytes = memory.bytes();
     assert_eq!(bytes[56..], [1, 2, 3, 4, 5, 6, 7, 8]);
-    let own = &device.engine.addresses()[1][12..];
+    let own = &device.engine.addresses(1)[1][12..];
     assert_eq!((&bytes[48..52], &bytes[52..56], bytes[36]), (own, own, 0x45));
 }
 

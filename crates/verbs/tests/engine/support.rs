@@ -142,7 +142,7 @@ impl Device {
 
     /// Returns the route to this node itself.
     pub(crate) fn route(&self) -> AhAttr {
-        let grh = GlobalRoute { dgid: self.engine.addresses()[1], sgid_index: 1, ..GlobalRoute::default() };
+        let grh = GlobalRoute { dgid: self.engine.addresses(1)[1], sgid_index: 1, ..GlobalRoute::default() };
         AhAttr { grh, is_global: 1, port_num: 1, ..AhAttr::default() }
     }
 

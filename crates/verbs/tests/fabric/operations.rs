@@ -188,7 +188,7 @@ fn datagrams_of_all_lengths_arrive_in_order() {
 fn processes_of_one_seat_are_distinguished() {
     let text = "name: four\nshape: {full-mesh: {nodes: 4}}\n";
     let mut rack = Rack::of(text, &[&[0, 1], &[2, 3]]);
-    assert_eq!(rack.devices[0].engine.addresses(), rack.devices[1].engine.addresses());
+    assert_eq!(rack.devices[0].engine.addresses(1), rack.devices[1].engine.addresses(1));
     for (a, b) in [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)] {
         let (from, to) = rack.connected(a, b);
         let source = rack.devices[a].memory(64, (16 * a + b) as u8, ALL);

@@ -28,7 +28,7 @@ impl Rack {
         let processes = of.iter().map(|seat| seat.iter().map(|index| nodes[*index].id()).collect()).collect();
         let directory = Directory::new(processes);
         let devices = (7..).zip(&nodes).map(|(seed, node)| {
-            let transport = FabricTransport::new(node.clone(), directory.clone()).expect("memory");
+            let transport = FabricTransport::new(node.clone(), directory.clone(), 1).expect("memory");
             Device::of(Engine::new(Box::new(transport), seed))
         });
         Self { devices: devices.collect(), nodes, begun: Instant::now() }
@@ -76,7 +76,7 @@ impl Rack {
 
     /// Returns the route of device `from` to the node of device `to`.
     pub(crate) fn route(&self, to: usize) -> AhAttr {
-        let dgid = self.devices[to].engine.addresses()[1];
+        let dgid = self.devices[to].engine.addresses(1)[1];
         let grh = GlobalRoute { dgid, sgid_index: 1, ..GlobalRoute::default() };
         AhAttr { grh, is_global: 1, port_num: 1, ..AhAttr::default() }
     }

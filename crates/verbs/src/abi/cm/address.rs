@@ -3,9 +3,9 @@
 use core::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rackloom::ip::{address_of, node_at};
 use rustix::io::Errno;
 
+use crate::engine::{ip_of, node_at_ip};
 use crate::layout::connection::Storage;
 
 /// Address family of IPv4.
@@ -20,7 +20,7 @@ pub(super) enum Place {
     Any,
     /// The own seat.
     Own,
-    /// The seat with this number.
+    /// Port of a seat, by the number of its node.
     Node(u32),
     /// No seat has the address.
     Unknown,
@@ -78,13 +78,13 @@ fn place(ip: IpAddr) -> Place {
     } else if ip.is_loopback() {
         Place::Own
     } else {
-        node_at(ip).map_or(Place::Unknown, |node| Place::Node(node.into()))
+        node_at_ip(ip).map_or(Place::Unknown, Place::Node)
     }
 }
 
 /// Returns the address of a node, or the one that stands for any, in the form of C.
 pub(super) fn storage(is_ipv6: bool, node: Option<u32>, port: u16) -> Storage {
-    let ip = node.map_or(Ipv4Addr::UNSPECIFIED, |node| address_of(u16::try_from(node).unwrap_or(u16::MAX)));
+    let ip = node.map_or(Ipv4Addr::UNSPECIFIED, ip_of);
     let mut bytes = [0; 128];
     bytes[2..4].copy_from_slice(&port.to_be_bytes());
     let family = if is_ipv6 {

@@ -10,6 +10,7 @@ use super::{channel, device};
 use crate::abi::guard::{at, call, put};
 use crate::abi::process;
 use crate::cm::{Event, Host, Kind, Side};
+use crate::engine::port_of;
 use crate::layout::attributes::AhAttr;
 use crate::layout::connection::{CmEvent, CmId, ConnParam, EventChannel, EventParam, UdParam};
 
@@ -75,7 +76,10 @@ pub(super) unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, Er
             process::with_connections(|connections, _, _| connections.note_request(child.number));
         }
         // SAFETY: as above; the event is counted, so the identifier exists.
-        unsafe { update_queue_pair(owner) };
+        unsafe {
+            update_port(owner);
+            update_queue_pair(owner);
+        }
         let data = event.data.clone();
         let null = std::ptr::null_mut();
         let abi = CmEvent {
@@ -86,6 +90,23 @@ pub(super) unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, Er
             param: parameters(&event, &data),
         };
         return Ok(Box::into_raw(Box::new(EventObject { abi, counted: owner, data })).cast());
+    }
+}
+
+/// Writes the port over which the peer is reached to the structure of the program.
+///
+/// # Safety
+/// The pointer is an identifier that is not destroyed.
+unsafe fn update_port(id: *mut IdObject) {
+    // SAFETY: needed because identifiers are shared with C; the caller's promise is the same.
+    unsafe {
+        let number = (*id).number;
+        if (*id).abi.port_num > 0
+            && let Ok(link) = process::with_connections(|connections, _, _| connections.link(number))
+            && port_of(link.node) > 1
+        {
+            (*id).abi.port_num = port_of(link.node);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::abi::acknowledgements::Acknowledgements;
 use crate::abi::guard::at;
 use crate::abi::process;
 use crate::cm::{Child, Event};
-use crate::engine::Events;
+use crate::engine::{Events, port_of};
 use crate::layout::attributes::QpInitAttr;
 use crate::layout::connection::{Addresses, CmId, EventChannel, PS_TCP, PS_UDP, Route};
 use crate::layout::constants::{QPT_RC, QPT_UD};
@@ -150,21 +150,21 @@ pub(super) unsafe fn make_child(listener: *mut IdObject, child: &Child, own_node
         let addresses = &mut (*object).abi.route.addresses;
         addresses.source = address::storage(is_ipv6, Some(own_node), child.own_port);
         addresses.destination = address::storage(is_ipv6, Some(child.node), child.port);
-        bind_to_device(object);
+        bind_to_device(object, port_of(child.node));
         object
     }
 }
 
-/// Sets the context, the domain and the port of an identifier that has an address of the device.
+/// Sets the context, the domain and the port of the device of an identifier that has an address.
 ///
 /// # Safety
 /// The pointer is an identifier that is not destroyed.
-pub(super) unsafe fn bind_to_device(object: *mut IdObject) {
+pub(super) unsafe fn bind_to_device(object: *mut IdObject, port: u8) {
     let Ok(common) = common() else { return };
     // SAFETY: needed because identifiers are shared with C; the caller's promise is the same.
     unsafe {
         let abi = &mut (*object).abi;
-        (abi.verbs, abi.port_num) = (common.context(), 1);
+        (abi.verbs, abi.port_num) = (common.context(), port);
         if abi.pd.is_null() {
             abi.pd = common.domain();
         }

@@ -10,6 +10,7 @@ use super::object::{IdObject, bind_to_device, id_object};
 use crate::abi::guard::call;
 use crate::abi::process;
 use crate::cm::Host;
+use crate::engine::{node_of_port, port_of, seat_of};
 use crate::layout::connection::CmId;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -20,7 +21,7 @@ fn own_node_of(address: Address) -> Result<Option<u32>, Errno> {
     match address.place {
         Place::Any => Ok(None),
         Place::Own => Ok(Some(own)),
-        Place::Node(node) if node == own => Ok(Some(own)),
+        Place::Node(node) if seat_of(node) == own => Ok(Some(node)),
         Place::Node(_) | Place::Unknown => Err(Errno::ADDRNOTAVAIL),
     }
 }
@@ -33,8 +34,8 @@ unsafe fn bind(object: *mut IdObject, address: Address) -> Result<(), Errno> {
         let number = (*object).number;
         let port = process::with_connections(|connections, _, _| connections.bind(number, address.port))?;
         (*object).abi.route.addresses.source = address::storage(address.is_ipv6, node, port);
-        if node.is_some() {
-            bind_to_device(object);
+        if let Some(node) = node {
+            bind_to_device(object, port_of(node));
         }
     }
     Ok(())
@@ -88,9 +89,12 @@ pub unsafe extern "C" fn rdma_resolve_addr(
                 return event::complete(id);
             }
         };
+        // An identifier that is bound to another port than the first one uses that port.
+        let bound = (*object).abi.port_num.max(1);
+        let node = if bound > 1 { node_of_port(seat_of(node), bound) } else { node };
         let timeout_ns = u64::try_from(timeout_ms).unwrap_or(0).saturating_mul(NS_PER_MS);
         (*id).route.addresses.destination = address::storage(target.is_ipv6, Some(node), target.port);
-        bind_to_device(object);
+        bind_to_device(object, port_of(node));
         let peer = (node, target.port);
         // The event may be taken by another thread before this call returns.
         let port = process::with_connections(|connections, engine, now_ns| {
