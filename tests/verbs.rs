@@ -104,6 +104,41 @@ fn a_program_ends_after_its_peer_has_the_last_reply() {
     }
 }
 
+/// Program that prints the events of port and device of a seat, and is killed at the end.
+struct Watch {
+    program: Child,
+    printed: Receiver<String>,
+}
+
+impl Watch {
+    fn of(rack: &Rack, seat: &str) -> Self {
+        // Output to a pipe would stay in the buffer of the program.
+        let mut program = rack.start(seat, &["stdbuf", "-oL", "ibv_asyncwatch", "-d", "rackloom0"]);
+        let printed = lines(&mut program);
+        let watch = Self { program, printed };
+        watch.line_with("async event FD");
+        watch
+    }
+
+    fn line_with(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let left = TIMEOUT.saturating_sub(begun.elapsed());
+            let line = self.printed.recv_timeout(left).unwrap_or_else(|_| panic!("no line with {text:?}"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
 /// Returns a thread that sends the lines of a program.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
@@ -118,29 +153,48 @@ fn events_of_port_and_device_follow_the_links_of_the_seat_and_its_end() {
         return;
     }
     let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "");
-    // Output to a pipe would stay in the buffer of the program.
-    let mut watch = rack.start("n0", &["stdbuf", "-oL", "ibv_asyncwatch", "-d", "rackloom0"]);
-    let printed = lines(&mut watch);
-    let line_with = |text: &str| {
-        let begun = Instant::now();
-        loop {
-            let left = TIMEOUT.saturating_sub(begun.elapsed());
-            let line = printed.recv_timeout(left).unwrap_or_else(|_| panic!("no line with {text:?}"));
-            if line.contains(text) {
-                return line;
-            }
-        }
-    };
-    line_with("async event FD");
+    let watch = Watch::of(&rack, "n0");
     rack.session.passes(&["inject", "link", "n0--s0", "--down", "--for", "5s"]);
-    line_with("PORT_ERR");
+    watch.line_with("PORT_ERR");
     let (_, state) = ended(rack.start("n1", &["ibv_devinfo", "-d", "rackloom0"]));
     assert!(state.contains("PORT_ACTIVE"), "the port of another seat: {state}");
-    line_with("PORT_ACTIVE");
+    watch.line_with("PORT_ACTIVE");
     rack.session.passes(&["down"]);
-    line_with("DEVICE_FATAL");
-    watch.kill().expect("it was started");
-    let _ = watch.wait();
+    watch.line_with("DEVICE_FATAL");
+}
+
+/// A queue pair stays at its port: it uses the links of one plane, and does not go on over those of another.
+#[test]
+fn each_plane_is_a_port_of_its_own() {
+    if !has_utilities("each_plane_is_a_port_of_its_own") {
+        return;
+    }
+    let rack = Rack::up("star: {nodes: 3, planes: 2}", "shared-memory", "ports: per-plane\n");
+    let (rounds, length) = (ROUNDS.to_string(), "65536");
+    let program = |port: &'static str| ["ibv_rc_pingpong", "-c", "-n", &rounds, "-s", length, "-i", port];
+    rack.pair(&program("2"));
+    {
+        let watch = Watch::of(&rack, "n0");
+        rack.session.passes(&["inject", "plane 1", "--down", "--for", "5s"]);
+        assert!(watch.line_with("PORT_ERR").ends_with("port 2"));
+        assert!(watch.line_with("PORT_ACTIVE").ends_with("port 2"));
+    }
+    rack.session.passes(&["inject", "plane 1", "--down"]);
+    let (is_done, [_, client]) = rack.pair_with("n1", &program("2"));
+    assert!(!is_done && client.contains("(12)"), "no path is left: {client}");
+    rack.pair(&["ibv_rc_pingpong", "-c", "-n", "1", "-i", "1"]);
+    let path = rack.session.path.join("report.json");
+    rack.session.passes(&["down", "--json", path.to_str().expect("a plain path")]);
+    let text = std::fs::read_to_string(path).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let of_plane = |switch: &str| {
+        over_links(&report, |link| {
+            let is_there = link["name"].as_str().is_some_and(|name| name.contains(switch));
+            if is_there { link["bytes_on_wire"].as_u64().expect("a number") } else { 0 }
+        })
+    };
+    let (first, second) = (of_plane("s0"), of_plane("s1"));
+    assert!(second > 4 * ROUNDS * 65_536 && first < second / 4, "{first} and {second} bytes");
 }
 
 #[test]

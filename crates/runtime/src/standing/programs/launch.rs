@@ -31,6 +31,8 @@ use crate::outcome::failure::Failure;
 const CLIENT_VARIABLES: [(&str, &str); 1] = [("NCCL_GIN_TYPE", "2")];
 /// Longest time for the node of the seat to be up: its links to members that are there carry data.
 const UP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest time for the other links of the seat after the first one, while a fault may keep them down.
+const OTHER_LINKS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest time for the node of a program that has ended to leave the seat.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time between two requests for its state.
@@ -141,8 +143,18 @@ pub fn take_for_this_process(
         _ => None,
     };
     let begun = Instant::now();
+    let mut first_link = None;
     // Each request needs a connection of its own while other clients use theirs.
-    while !is_up(&rack.status()?, seat)? {
+    loop {
+        match links_up(&rack.status()?, seat)? {
+            LinksUp::All => break,
+            LinksUp::Some => {
+                if first_link.get_or_insert_with(Instant::now).elapsed() > OTHER_LINKS_TIMEOUT {
+                    break;
+                }
+            }
+            LinksUp::None => {}
+        }
         if begun.elapsed() > UP_TIMEOUT {
             let what = format!("the node of seat {seat} is not up after {} s", UP_TIMEOUT.as_secs());
             return Err(
@@ -164,18 +176,31 @@ fn is_held(status: &RackStatus, seat: &str) -> bool {
     status.members.iter().any(|member| member.name == seat && member.state != "vacant")
 }
 
-/// Returns true if the node of the seat is up, and if its links to members that run carry data at both ends.
-fn is_up(status: &RackStatus, seat: &str) -> Result<bool, Failure> {
+/// Links of a seat's node to members that run, by whether they carry data at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinksUp {
+    /// The node is not up, or none of its links, or not all and no fault is in effect.
+    None,
+    /// Some of them, while a fault is in effect.
+    Some,
+    /// All of them.
+    All,
+}
+
+/// Returns which links of the node of the seat are up.
+fn links_up(status: &RackStatus, seat: &str) -> Result<LinksUp, Failure> {
     let member = |name: &str| status.members.iter().find(|member| member.name == name);
     let own = member(seat);
     match own.map_or("", |own| own.state.as_str()) {
         "up" | "working" => {}
+        // It is up when all links have been.
+        "starting" if !status.faults.is_empty() => {}
         "lost" => {
             let note = own.and_then(|own| own.note.as_deref()).unwrap_or("its process ended");
             return Err(Failure::new(Exit::CouldNotStart, format!("the node of seat {seat} ended: {note}"))
                 .hint(format!("its log is {seat}.log in the rack's directory of logs")));
         }
-        _ => return Ok(false),
+        _ => return Ok(LinksUp::None),
     }
     let links = status.links.iter().filter(|link| link.from == seat);
     let is_down = |name: &str, link: u16| {
@@ -186,9 +211,18 @@ fn is_up(status: &RackStatus, seat: &str) -> Result<bool, Failure> {
     };
     // Without its other end, the own end of a link is down.
     let runs = |name: &str| member(name).is_some_and(|end| end.links_up.is_some());
-    let mut missing = links
-        .filter(|link| is_down(&link.to, link.link) || (runs(&link.to) && is_down(&link.from, link.link)));
-    Ok(missing.next().is_none())
+    let links: Vec<_> = links
+        .filter(|link| runs(&link.to) || is_down(&link.to, link.link))
+        .map(|link| is_down(&link.to, link.link) || is_down(&link.from, link.link))
+        .collect();
+    let missing = links.iter().filter(|is_missing| **is_missing).count();
+    Ok(if missing == 0 {
+        LinksUp::All
+    } else if missing < links.len() && !status.faults.is_empty() {
+        LinksUp::Some
+    } else {
+        LinksUp::None
+    })
 }
 
 /// Starts the agent, and waits for its outcome. Returns the network namespace of the seat, or the reason why it has none.
