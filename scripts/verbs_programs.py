@@ -3,9 +3,10 @@
 
     scripts/verbs_programs.py target/release/rackloom              # all racks, wires and losses: some 15 minutes
     scripts/verbs_programs.py target/release/rackloom --quick      # one rack: a minute
+    scripts/verbs_programs.py target/release/rackloom --pyverbs rdma-core/tests    # only the tests of pyverbs (package python3-pyverbs)
 
 The programs are those of ibverbs-utils, perftest, rdmacm-utils, ucx-utils and libfabric-bin that are installed, and MPI programs over UCX; others are named as missing. Each must end with 0 at both sides and name no
-other device, and the bytes that it moves must be on the links. Two further runs lose a plane, and the peer, in the middle. The file `ibverbs` of the
+other device, and the bytes that it moves must be on the links. Further runs lose a plane, and the peer, in the middle, also with a port per plane. The file `ibverbs` of the
 build is beside the command. The exit code is 1 if a run failed. It needs Python 3 alone.
 """
 
@@ -217,12 +218,32 @@ def loses_its_peer(rack):
     rack.command("inject", "node", "n0", "--kill")
 
 
+def run_pyverbs(binary, tests):
+    """Runs the tests of pyverbs, both of whose sides are in one process, on each port of a seat. Returns the number of ports with failures."""
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="verbs-") as folder:
+        rack = Rack(binary, "star", "shared-memory", "ports: per-plane\n", pathlib.Path(folder))
+        try:
+            for port in "1", "2":
+                words = ["/usr/bin/python3", str(tests / "run_tests.py"), "--dev", "rackloom0", "--port", port, "--gid", "1"]
+                ended = subprocess.run([binary, "exec", "--seat", "n0", "--", *words], env=rack.environment, capture_output=True, text=True,
+                                       timeout=10 * RUN_SECONDS_MAX, check=False)
+                failed += ended.returncode != 0
+                print(f"pyverbs on port {port}: {' '.join(ended.stderr.strip().splitlines()[-3:])}", flush=True)
+        finally:
+            rack.down()
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", help="the command rackloom")
     parser.add_argument("--quick", action="store_true", help="one rack, one wire, no loss")
+    parser.add_argument("--pyverbs", type=pathlib.Path, metavar="FOLDER", help="run the tests of pyverbs in this folder of rdma-core, and nothing else")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
+    if arguments.pyverbs:
+        return 1 if run_pyverbs(binary, arguments.pyverbs) else 0
     programs = [program for program in PROGRAMS if shutil.which(tool(program[0]))]
     for name in sorted({tool(words) for words, *_ in [*PROGRAMS, *CONNECTING] if not shutil.which(tool(words))}):
         print(f"not tried: {name} is not installed (packages ibverbs-utils, perftest, rdmacm-utils, ucx-utils, libfabric-bin)")
@@ -240,6 +261,9 @@ def main():
         lasting = ["ib_write_bw", "-s", "65536", "-D", "4", *PERFTEST]
         cases += [("star", wire, "", lasting, 1 << 20, loses_a_plane, True, None) for wire in wires]
         cases += [("star", wire, "", lasting, 0, loses_its_peer, False, None) for wire in wires]
+        # Only the port of the lost plane fails.
+        cases += [("star", wire, "ports: per-plane\n", [*lasting, "-i", port], least, loses_a_plane, port == "2", None)
+                  for wire in wires for port, least in (("1", 0), ("2", 1 << 20))]
     failed = 0
     print(f"{'rack':6} {'wire':14} {'loss':14} {'seconds':>8}  program")
     for shape, wire, more, words, least, meanwhile, passes, sides in cases:
@@ -249,7 +273,7 @@ def main():
         except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             reason, passes = str(error), True
         if not passes:
-            reason = None if reason else "it succeeded although its peer was killed"
+            reason = None if reason else "it succeeded although its peer was killed, or the plane of its port was lost"
         failed += reason is not None
         loss = more.partition("loss: ")[2].rstrip("}\n") or meanwhile.__name__.replace("_", " ")
         line = f"{shape:6} {wire:14} {loss:14} {time.monotonic() - begun:8.1f}  {' '.join(words)}"
