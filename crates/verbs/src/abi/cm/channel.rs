@@ -1,7 +1,8 @@
 //! Channels: queues of events with a file descriptor.
 
+use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
 
@@ -10,6 +11,9 @@ use crate::abi::guard::{at, call};
 use crate::cm::Event;
 use crate::engine::Events;
 use crate::layout::connection::EventChannel;
+
+/// Number of destroyed channels whose memory and descriptor are kept.
+const RETIRED_MAX: usize = 16;
 
 #[repr(C)]
 struct ChannelObject {
@@ -29,12 +33,23 @@ pub(super) fn make() -> Result<*mut EventChannel, Errno> {
 
 /// Destroys a channel. Identifiers that have it keep its queue.
 ///
+/// A thread of a program may still be about to wait for its events: the one of rping is at the end of the program. It waits like a thread that began
+/// before, as long as the channel is one of the last [`RETIRED_MAX`] that were destroyed.
+///
 /// # Safety
 /// The pointer is null or a channel of this library.
 pub(super) unsafe fn destroy(channel: *mut EventChannel) {
-    if !channel.is_null() {
-        // SAFETY: needed because the pointer comes from C. Each channel is such an object, and the caller uses it no longer.
-        drop(unsafe { Box::from_raw(channel.cast::<ChannelObject>()) });
+    static RETIRED: Mutex<VecDeque<usize>> = Mutex::new(VecDeque::new());
+    if channel.is_null() {
+        return;
+    }
+    let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
+    retired.push_back(channel as usize);
+    if retired.len() > RETIRED_MAX
+        && let Some(oldest) = retired.pop_front()
+    {
+        // SAFETY: needed because the pointer comes from C. Each channel is such an object, and is destroyed once.
+        drop(unsafe { Box::from_raw(oldest as *mut ChannelObject) });
     }
 }
 
