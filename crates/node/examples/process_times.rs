@@ -60,12 +60,7 @@ fn put_rate(node: &Node, source: &fabric::Region, target: RemoteAddress) -> Resu
 
 fn print(row: &str, unit: &str, mut figures: Vec<f64>) {
     figures.sort_by(f64::total_cmp);
-    println!(
-        "{row:<6} {:>10.1} {unit}, {:.1} to {:.1}",
-        figures[TAKES / 2],
-        figures[0],
-        figures[TAKES - 1]
-    );
+    println!("{row:<6} {:>10.1} {unit}, {:.1} to {:.1}", figures[TAKES / 2], figures[0], figures[TAKES - 1]);
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
