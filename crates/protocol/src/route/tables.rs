@@ -15,7 +15,7 @@ use crate::ids::{NodeId, Plane, PortId};
 pub struct Tables {
     all: Table,
     /// Empty if no process has a plane.
-    planes: Vec<(Plane, Table)>,
+    planes: Vec<Table>,
     /// By member: position in `planes` of the table that leads there; `None` for the table over all links. Empty without planes.
     places: Vec<Option<u8>>,
 }
@@ -31,14 +31,14 @@ impl Tables {
         let own_plane = pinned.get(own.index()).copied().flatten();
         let place = |plane: Plane| planes.iter().position(|known| *known == plane).map(|place| place as u8);
         let places = pinned.iter().map(|plane| plane.or(own_plane).and_then(place)).collect();
-        let table = |plane: Plane| (plane, Table::within(graph.clone(), Some(plane)));
-        Self { all: Table::new(graph.clone()), planes: planes.iter().copied().map(table).collect(), places }
+        let table = |plane: &Plane| Table::within(graph.clone(), Some(*plane));
+        Self { all: Table::new(graph.clone()), planes: planes.iter().map(table).collect(), places }
     }
 
     /// Returns the table that leads to a member.
     fn towards(&self, destination: NodeId) -> &Table {
         match self.places.get(destination.index()) {
-            Some(Some(place)) => &self.planes[usize::from(*place)].1,
+            Some(Some(place)) => &self.planes[usize::from(*place)],
             _ => &self.all,
         }
     }
@@ -52,7 +52,7 @@ impl Tables {
         live: impl Fn(u16) -> bool,
     ) {
         self.all.compute(own, ports, reported, &live);
-        for (_, table) in &mut self.planes {
+        for table in &mut self.planes {
             table.compute(own, ports, reported, &live);
         }
     }
@@ -60,7 +60,7 @@ impl Tables {
     /// Returns the changes of paths since the last call. Members are in order, without duplicates.
     pub fn take_found(&mut self) -> Found {
         let mut found = self.all.take_found();
-        for (_, table) in &mut self.planes {
+        for table in &mut self.planes {
             found = match (found, table.take_found()) {
                 (Found::Only(mut members), Found::Only(more)) => {
                     members.extend(more);
@@ -83,14 +83,14 @@ impl Tables {
     /// Stops waiting for links of this member that have not been up yet.
     pub fn stop_awaiting(&mut self, member: NodeId) {
         self.all.stop_awaiting(member);
-        self.planes.iter_mut().for_each(|(_, table)| table.stop_awaiting(member));
+        self.planes.iter_mut().for_each(|table| table.stop_awaiting(member));
     }
 
     /// Returns, by member, if a path would lead there if every link came up that has not been up yet.
     #[must_use]
     pub fn may_reach(&self, own: NodeId) -> Vec<bool> {
         let mut reached = self.all.may_reach(own);
-        let of_planes: Vec<_> = self.planes.iter().map(|(_, table)| table.may_reach(own)).collect();
+        let of_planes: Vec<_> = self.planes.iter().map(|table| table.may_reach(own)).collect();
         for (member, place) in self.places.iter().enumerate() {
             if let Some(place) = place {
                 reached[member] = of_planes[usize::from(*place)][member];

@@ -111,28 +111,25 @@ impl Plan {
 
     /// Returns the process seats of a GPU node, in the order of their names.
     pub fn processes_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.process_links_of(node).map(|edge| edge.b)
+    }
+
+    fn process_links_of(&self, node: NodeId) -> impl Iterator<Item = Edge> {
         let links = self.links.iter().map(|link| link.edge);
-        links.filter(move |edge| edge.a == node && self.is_process_link(edge)).map(|edge| edge.b)
+        links.filter(move |edge| edge.a == node && self.is_process_link(edge))
     }
 
     /// Returns the process seats of a GPU node, one list per process: its single seat, or its seats on all planes in the order of the planes.
     #[must_use]
     pub fn process_ports_of(&self, node: NodeId) -> Vec<Vec<NodeId>> {
         let mut processes: Vec<Vec<NodeId>> = Vec::new();
-        for seat in self.processes_of(node) {
-            let is_next_plane = self.members[seat.index()].role == MemberRole::PinnedProcess
-                && self.plane_of(seat).is_some_and(|plane| plane != Plane(0));
+        for edge in self.process_links_of(node) {
             match processes.last_mut() {
-                Some(process) if is_next_plane => process.push(seat),
-                _ => processes.push(vec![seat]),
+                Some(process) if edge.plane != Plane(0) => process.push(edge.b),
+                _ => processes.push(vec![edge.b]),
             }
         }
         processes
-    }
-
-    fn plane_of(&self, seat: NodeId) -> Option<Plane> {
-        let mut links = self.links.iter().map(|link| link.edge);
-        links.find(|edge| edge.b == seat).map(|edge| edge.plane)
     }
 
     /// Returns the GPU node of a process seat, and `None` for a member that is none.
