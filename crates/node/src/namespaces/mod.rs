@@ -35,8 +35,8 @@ pub use interfaces::{bring_up, set_mtu, switch_off, switch_on_all};
 pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
 pub(crate) use link_events::LinkEvents;
 pub use names::{NameError, Names, sweep_names_after};
+pub use rights::enter_user_namespace;
 pub(crate) use rights::pass_on;
-pub use rights::{enter_user_namespace, may_make_namespaces};
 
 /// Moves this process into a network namespace of its own, in which it may create cables. An unprivileged user gets a user namespace first. Fails in
 /// a process with more than one thread. Makes nothing but system calls, so it may also run between fork and exec.

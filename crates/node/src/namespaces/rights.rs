@@ -15,8 +15,7 @@ use rustix::thread::{
 use super::error::{NamespaceError, forbidden};
 
 /// Returns true if this process has the right to make namespaces and interfaces.
-#[must_use]
-pub fn may_make_namespaces() -> bool {
+fn may_make_namespaces() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }

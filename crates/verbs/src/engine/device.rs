@@ -18,12 +18,10 @@ use super::objects::Objects;
 use super::queue_pair::QueuePair;
 use super::receive::Shared;
 use super::rules::{Service, State, check_transition};
-use super::transport::{
-    Address, Carried, MESSAGE_NUMBERS, Outcome, Port, QUEUE_PAIR_MAX, Ticket, Transport, Waiter,
-};
+use super::transport::{Address, Carried, MESSAGE_NUMBERS, Outcome, Port, Ticket, Transport, Waiter};
 use super::work::{Data, Kind, Receive, Send};
 use crate::layout::Gid;
-use crate::layout::attributes::{AhAttr, QpAttr, QpCap, SrqAttr};
+use crate::layout::attributes::{QpAttr, QpCap, SrqAttr};
 use crate::layout::constants::*;
 
 /// New queue pair.
@@ -145,8 +143,7 @@ impl Engine {
     /// Returns the addresses of a port, by their index. Empty for a port that does not exist.
     #[must_use]
     pub fn addresses(&self, port: u8) -> &[Gid] {
-        let place = usize::from(port).checked_sub(1);
-        place.and_then(|place| self.objects.addresses.get(place)).map_or(&[], Vec::as_slice)
+        self.objects.addresses_of_port(port)
     }
 
     fn number(&mut self) -> u32 {
@@ -434,6 +431,7 @@ impl Engine {
         mask: u32,
         now_ns: u64,
     ) -> Result<State, Errno> {
+        let has_right_values = self.objects.check_values(attributes, mask);
         let pair = self.objects.queue_pairs.get_mut(&number).ok_or(Errno::INVAL)?;
         let to = if mask & QP_STATE != 0 {
             State::from_value(attributes.qp_state).ok_or(Errno::INVAL)?
@@ -444,7 +442,7 @@ impl Engine {
         if is_other || check_transition(pair.service, pair.state, to, mask).is_err() {
             return Err(Errno::INVAL);
         }
-        check_values(attributes, mask, &self.objects.addresses)?;
+        has_right_values?;
         // A queue pair stays at its port.
         let port = if mask & QP_PORT != 0 { attributes.port_num } else { pair.attributes.port_num };
         if mask & QP_AV != 0 && attributes.ah_attr.port_num != port {
@@ -633,40 +631,6 @@ impl Engine {
 fn first_queue_pair(numbers: &RangeInclusive<u32>, seed: u64) -> u32 {
     let count = u64::from(numbers.end() - numbers.start() + 1);
     numbers.start() + u32::try_from(seed % count).expect("a number below the largest one")
-}
-
-/// Checks values of attributes against the limits of the device.
-fn check_values(attributes: &QpAttr, mask: u32, addresses: &[Vec<Gid>]) -> Result<(), Errno> {
-    let route = |route: &AhAttr| {
-        let of_port = usize::from(route.port_num).checked_sub(1).and_then(|place| addresses.get(place));
-        check_route(route, of_port.map_or(&[], Vec::as_slice)).is_ok()
-    };
-    let checks = [
-        (QP_PORT, (1..=addresses.len()).contains(&usize::from(attributes.port_num))),
-        (QP_PKEY_INDEX, attributes.pkey_index == 0),
-        (QP_PATH_MTU, (1..=MTU_4096).contains(&attributes.path_mtu)),
-        (QP_AV, route(&attributes.ah_attr)),
-        (QP_DEST_QPN, attributes.dest_qp_num <= QUEUE_PAIR_MAX),
-        (QP_TIMEOUT, attributes.timeout < 32),
-        (QP_RETRY_CNT, attributes.retry_cnt < 8),
-        (QP_RNR_RETRY, attributes.rnr_retry < 8),
-        (QP_MIN_RNR_TIMER, attributes.min_rnr_timer < 32),
-        (QP_MAX_QP_RD_ATOMIC, attributes.max_rd_atomic <= limits::READS),
-        (QP_MAX_DEST_RD_ATOMIC, attributes.max_dest_rd_atomic <= limits::READS),
-        // Paths are chosen by the fabric.
-        (QP_ALT_PATH, false),
-    ];
-    let is_right = checks.iter().all(|(bit, fits)| mask & bit == 0 || *fits);
-    if is_right { Ok(()) } else { Err(Errno::INVAL) }
-}
-
-/// Checks a route over a port with these addresses: on Ethernet it is global, and its local address exists. A port that does not exist has none.
-///
-/// # Errors
-/// `EINVAL` otherwise.
-pub(crate) fn check_route(route: &AhAttr, addresses: &[Gid]) -> Result<(), Errno> {
-    let is_right = route.is_global != 0 && usize::from(route.grh.sgid_index) < addresses.len();
-    if is_right { Ok(()) } else { Err(Errno::INVAL) }
 }
 
 /// Takes over the attributes of a mask.

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use rackloom::ip::address_of;
 
-use super::transport::{Carried, Operation, Outcome, Request, Target, Transport, seat_of};
+use super::transport::{Carried, Operation, Outcome, Request, Target, Transport};
 use crate::layout::Gid;
 
 /// Loopback transport of a node.
@@ -32,8 +32,7 @@ pub fn identifier(node: u32) -> u64 {
 
 /// Returns the IPv4 address of a node: of its first port, that of the seat's network interface; of another port, one that no interface has.
 pub(crate) fn ip_of(node: u32) -> Ipv4Addr {
-    let seat = address_of(u16::try_from(seat_of(node)).unwrap_or(u16::MAX));
-    Ipv4Addr::from(u32::from(seat).wrapping_add(node - seat_of(node)))
+    Ipv4Addr::from(u32::from(address_of(0)).wrapping_add(node))
 }
 
 /// Returns the node with an IPv4 address. `None` for addresses that no node can have.

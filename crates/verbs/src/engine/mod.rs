@@ -24,13 +24,13 @@ mod transport;
 mod work;
 
 pub use completion::CompletionQueue;
-pub(crate) use device::check_route;
 pub use device::{Engine, NewQueuePair, NewShared};
 pub use events::{AsyncEvent, Element, Events};
 pub use flights::WINDOW;
 pub use loopback::{Loopback, identifier};
 pub(crate) use loopback::{addresses_of, ip_of, node_at_ip};
 pub use memory::{Piece, Region, Remote};
+pub(crate) use objects::check_route;
 pub use rules::{Refusal, Service, State, check_transition};
 pub use transport::{
     Address, Arriving, Carried, Datagram, Due, NOTE_BYTES, Notice, Operation, Outcome, Payload, PeerEvent,

@@ -127,8 +127,7 @@ impl Objects {
     }
 
     fn header(&self, route: &AhAttr, key: u32) -> Datagram {
-        let of_port = self.addresses.get(usize::from(route.port_num.saturating_sub(1)));
-        let source = of_port.and_then(|of_port| of_port.get(usize::from(route.grh.sgid_index)));
+        let source = self.addresses_of_port(route.port_num).get(usize::from(route.grh.sgid_index));
         let source = source.copied().unwrap_or_default();
         Datagram {
             key,
