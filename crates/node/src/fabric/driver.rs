@@ -384,10 +384,13 @@ impl Drop for Driver {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use crate::fabric::engine::core::Background;
     use crate::fabric::{Fabric, Plan};
 
-    /// The test reads the engine's state, because timing from outside would need milliseconds.
+    /// The test reads the engine's state, because timing from outside would need milliseconds. A background thread that polls of the next driver keep
+    /// from its wake-up would stay at rest in the state of an active one, for as long as the polls go on.
     #[test]
     fn a_dropped_driver_wakes_the_background_thread() {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
@@ -396,8 +399,10 @@ mod tests {
         let is_resting = || node.engine().hold_for_task().core().background == Background::Resting;
         for _ in 0..20 {
             let mut driver = node.drive().unwrap();
+            let begun = Instant::now();
             while !is_resting() {
                 driver.poll(&mut Vec::new());
+                assert!(begun.elapsed() < Duration::from_secs(10), "it does not leave the node to the polls");
             }
             drop(driver);
             assert!(!is_resting(), "the background thread drives the node again");

@@ -29,6 +29,8 @@ pub const NODES_VARIABLE: &str = "RACKLOOM_NODES";
 const POLLED_NS: u64 = 1_000_000;
 /// Time between a completion and the next call of a program that does something else meanwhile, and perhaps waits for data in its memory.
 const AWAY_NS: u64 = 20_000;
+/// Time for which a program that was away is expected to be away again after its completions. Data that arrive early make an absence short.
+const HABIT_NS: u64 = 10_000_000;
 /// Longest sleep of the thread that serves peers.
 const SERVE_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time in which a process that ends sends its last replies. A peer may be stopped.
@@ -77,8 +79,8 @@ struct Process {
     polled_ns: AtomicU64,
     /// Time at which the program got a completion, if it has made no call since; else 0.
     left_ns: AtomicU64,
-    /// After its last completion, the program made no call for [`AWAY_NS`].
-    was_away: AtomicBool,
+    /// Time until which the program is expected to be away after its completions.
+    habit_until_ns: AtomicU64,
 }
 
 impl Process {
@@ -96,7 +98,7 @@ impl Process {
             is_on_fabric,
             polled_ns: AtomicU64::new(0),
             left_ns: AtomicU64::new(0),
-            was_away: AtomicBool::new(false),
+            habit_until_ns: AtomicU64::new(0),
         }
     }
 
@@ -114,8 +116,8 @@ impl Process {
             return;
         }
         let left_ns = self.left_ns.swap(0, Ordering::Relaxed);
-        if left_ns > 0 {
-            self.was_away.store(now_ns.saturating_sub(left_ns) > AWAY_NS, Ordering::Relaxed);
+        if left_ns > 0 && now_ns.saturating_sub(left_ns) > AWAY_NS {
+            self.habit_until_ns.store(now_ns + HABIT_NS, Ordering::Relaxed);
         }
     }
 
@@ -309,7 +311,7 @@ pub(super) fn note_completions() {
     let now_ns = process.now_ns();
     process.note_call(now_ns);
     process.left_ns.store(now_ns.max(1), Ordering::Relaxed);
-    if process.was_away.load(Ordering::Relaxed)
+    if now_ns < process.habit_until_ns.load(Ordering::Relaxed)
         && let Ok(mut device) = process.device.try_lock()
     {
         device.engine.hand_over();

@@ -331,9 +331,7 @@ impl Transport for FabricTransport {
     }
 
     fn hand_over(&mut self) {
-        // The end of a driver wakes the thread of the fabric, which then sleeps at the doorbell of the node. A task would keep it awake, beside a
-        // program that occupies a processor.
-        drop(self.node.drive());
+        self.node.pause_polls();
     }
 
     fn is_pressing(&self) -> bool {

@@ -29,7 +29,8 @@ fn live(engine: &Engine) {
     let mut held = engine.hold_in_background();
     while held.core().member.is_some() {
         let core = held.core();
-        if engine.take_was_polled() {
+        let listens = engine.listens_beside_polls(core);
+        if engine.take_was_polled() && !listens {
             // Visits are checked now and then. A thread that drives for long wakes this thread when it stops.
             held = held.rest();
         } else if core.has_driver || !core.standby.is_empty() {
@@ -38,7 +39,7 @@ fn live(engine: &Engine) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
                 held = held.yield_lock();
             }
-        } else if engine.stays_awake_for_tasks(held.core()) {
+        } else if engine.stays_awake_for_tasks(held.core()) || listens && engine.stays_awake(held.core()) {
             if engine.is_wanted() {
                 held = held.yield_lock();
             }
@@ -56,12 +57,41 @@ fn live(engine: &Engine) {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use crate::fabric::engine::core::Background;
-    use crate::fabric::{Condition, Fabric, Plan, RegionOptions};
+    use crate::fabric::{Condition, Fabric, Plan, Queue, RegionOptions};
 
     const LOOKS: usize = 50;
+
+    #[test]
+    fn a_pause_of_the_polls_ends_the_rest() {
+        let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+        let fabric = Fabric::local(&plan).unwrap();
+        let (node, queue) = (&fabric.nodes()[0], Queue::with_capacity(1));
+        let is_resting = || node.engine().hold_for_task().core().background == Background::Resting;
+        let poll_until = |done: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !done() {
+                assert!(node.poll(&queue).is_none());
+                assert!(begun.elapsed() < Duration::from_secs(10));
+            }
+        };
+        poll_until(&is_resting);
+        node.pause_polls();
+        assert!(!is_resting());
+        poll_until(&is_resting);
+
+        // With a processor of its own it polls as well, and does not rest meanwhile.
+        node.engine().hold_for_task().core().listens_until = rackloom_protocol::Instant::NEVER;
+        node.pause_polls();
+        let background_polls = || node.engine().hold_for_task().core().background_polls;
+        let before = background_polls();
+        poll_until(&|| {
+            assert!(!is_resting());
+            background_polls() > before + 10
+        });
+    }
 
     /// A waiting driver that lets the background thread in must not look like a visitor. Otherwise the thread would return every 100 us, and
     /// take the lock from the driver each time.

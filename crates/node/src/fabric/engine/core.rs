@@ -51,6 +51,8 @@ pub(in crate::fabric) struct Core {
     pub(in crate::fabric) rest: Duration,
     /// A future is pending, and the background thread has not slept since it was polled.
     pub(in crate::fabric) is_delegated: bool,
+    /// Time until which the background thread listens also while the application polls. [`Instant::ZERO`] if the application has not paused its polls.
+    pub(in crate::fabric) listens_until: Instant,
     /// Number of visits since the background thread began to sleep at the doorbell.
     pub(in crate::fabric) visits: u32,
     /// The node was polled since the lock was taken.
@@ -130,6 +132,7 @@ impl Core {
             background: Background::Active,
             rest: Duration::ZERO,
             is_delegated: false,
+            listens_until: Instant::ZERO,
             visits: 0,
             has_polled: false,
             handler: Handler::Free,

@@ -24,6 +24,9 @@ const REST_MIN: Duration = Duration::from_micros(100);
 /// Time between the checks of a node that has been polled for long. Each check takes some 40 us of a processor in a virtual machine, where
 /// the host handles timers: mostly of the processor that runs the polling thread.
 const REST_MAX: Duration = Duration::from_millis(2);
+/// Time after a pause of the polls for which the background thread listens beside further polls. Pauses that follow one another within it cost no
+/// wake-up.
+const LISTENING_NS: u64 = 10_000_000;
 /// Number of visits while the background thread sleeps at the doorbell, after which the thread is woken to see that the node is attended.
 const VISITS_UNTIL_POLLED: u32 = 8;
 
@@ -169,12 +172,13 @@ impl<'e> Held<'e> {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
         core.background = Background::Resting;
+        engine.must_end_rest.store(false, Ordering::Relaxed);
         let longest = core.silence_max().clamp(REST_MIN, REST_MAX);
         let mut rest = core.rest.clamp(REST_MIN, longest);
         drop(self);
         loop {
             std::thread::park_timeout(rest);
-            if !engine.take_was_polled() {
+            if engine.must_end_rest.load(Ordering::Relaxed) || !engine.take_was_polled() {
                 break;
             }
             rest = next_rest(rest, longest);
@@ -200,6 +204,17 @@ impl<'e> Held<'e> {
         if is_resting {
             engine.wake_from_rest();
         }
+    }
+
+    /// Releases the lock for a thread that pauses its polls and will poll again soon.
+    pub(in crate::fabric) fn pause_polls(mut self) {
+        let engine = self.engine;
+        if engine.has_spare_processor {
+            self.core().listens_until = engine.clock.now() + LISTENING_NS;
+        }
+        // The background thread may have been woken by visits and not run yet. It must not rest because of them.
+        engine.take_was_polled();
+        self.stop_polling();
     }
 
     /// Chooses the thread that gets the next frame: the driver if it is awake, else a thread that sleeps at the doorbell, else a parked thread.

@@ -11,6 +11,10 @@
 //! A pending future drives nothing: its task does other work until it is woken. So a poll of a future is no visit. The node is then
 //! *delegated* to the background thread, which stays awake as long as a blocked thread would.
 //!
+//! A program may poll in turns: until an operation ends, and then it waits for data in its memory, which a peer writes. It says so with each pause
+//! ([`super::held::Held::pause_polls`]), and the background thread listens at once. For a while it then also listens beside the polls, if the machine has a
+//! processor for it: a thread that rests or sleeps is woken only after some 50 us, several times the duration of a store.
+//!
 //! The lock protects a [`Core`]. Every release goes through [`super::held::Held`], which chooses the thread that receives the next doorbell. This file
 //! does not depend on the kinds of operations.
 
@@ -19,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use rackloom_plan::{MemoryOptions, Plan};
-use rackloom_protocol::NodeId;
+use rackloom_protocol::{Instant, MemberRole, NodeId};
 use rustix::thread::sched_yield;
 
 use super::core::Core;
@@ -39,6 +43,8 @@ pub(in crate::fabric) struct Engine {
     pub(in crate::fabric) bell: Doorbell,
     /// A visitor has polled the node since the background thread checked last.
     pub(in crate::fabric) was_polled: AtomicBool,
+    /// The background thread must end its rest, although the node may be polled again before it runs.
+    pub(in crate::fabric) must_end_rest: AtomicBool,
     /// The background thread, which waits until it is needed.
     pub(in crate::fabric) background: OnceLock<Thread>,
     pub(in crate::fabric) clock: Clock,
@@ -49,6 +55,8 @@ pub(in crate::fabric) struct Engine {
     /// Options of this node's memory in the plan.
     pub(in crate::fabric) memory: MemoryOptions,
     policy: WaitPolicy,
+    /// The background thread has a processor of its own while the application polls.
+    pub(in crate::fabric) has_spare_processor: bool,
 }
 
 impl Engine {
@@ -67,22 +75,28 @@ impl Engine {
             wanted,
             bell,
             was_polled,
+            must_end_rest: AtomicBool::new(false),
             background: OnceLock::new(),
             clock,
             servers: Vec::new(),
             share_memory: false,
             memory: MemoryOptions::default(),
             policy,
+            has_spare_processor: false,
         }
     }
 
-    /// Sets the servers of the GPU nodes, and the options of this node's memory, from the plan.
+    /// Sets the servers of the GPU nodes, the options of this node's memory, and the use of processors, from the plan.
     pub(in crate::fabric) fn set_servers(&mut self, plan: &Plan) {
         self.servers = vec![0; plan.members.len()];
         for (index, (_, members)) in plan.servers().into_iter().enumerate() {
             members.into_iter().for_each(|member| self.servers[member.index()] = index);
         }
         self.share_memory = plan.has_local_paths();
+        // Each program of a seat occupies a processor with its polls, and a second one with the background thread.
+        let programs = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint).count();
+        let members = plan.count_without_processes() + 2 * programs;
+        self.has_spare_processor = WaitPolicy::for_members(members) == WaitPolicy::EAGER;
         if let Some(member) = plan.members.get(self.node.index()) {
             self.memory = member.memory;
         }
@@ -116,6 +130,7 @@ impl Engine {
     /// Wakes the background thread: the application does not poll the node any more.
     pub(in crate::fabric) fn wake_from_rest(&self) {
         self.was_polled.store(false, Ordering::Relaxed);
+        self.must_end_rest.store(true, Ordering::Relaxed);
         self.call_background();
     }
 
@@ -143,6 +158,11 @@ impl Engine {
     pub(in crate::fabric) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
         core.is_delegated = core.is_delegated && self.stays_awake(core);
         core.is_delegated
+    }
+
+    /// Returns `true` if the background thread listens although the application polls.
+    pub(in crate::fabric) fn listens_beside_polls(&self, core: &Core) -> bool {
+        core.listens_until > Instant::ZERO && self.clock.now() < core.listens_until
     }
 
     /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
