@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::machine::child::die_with_parent;
 use crate::machine::interruption::Interruption;
@@ -122,15 +122,11 @@ fn wait(running: &mut [Running], interruption: &Interruption) {
     let mut kill_at = None;
     while running.iter().any(|one| one.end.is_none()) {
         for one in running.iter_mut().filter(|one| one.end.is_none()) {
-            match one.child.try_wait() {
-                Ok(None) => {}
-                Ok(Some(status)) => {
-                    // What is left of its group would hold the pipes open.
-                    one.signal(Signal::KILL);
-                    one.end = Some(Ok(status));
-                }
-                Err(error) => one.end = Some(Err(error)),
+            // What is left of its group would hold the pipes open. The number of the group is its own until the leader has been waited for.
+            if has_ended(&one.child) {
+                one.signal(Signal::KILL);
             }
+            one.end = one.child.try_wait().transpose();
         }
         if interruption.is_requested() {
             match kill_at {
@@ -144,6 +140,12 @@ fn wait(running: &mut [Running], interruption: &Interruption) {
         }
         thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Returns true if a process has ended and has not been waited for.
+fn has_ended(child: &Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(child)), options).is_ok_and(|status| status.is_some())
 }
 
 /// Reads lines until the end, and passes each without its end.
