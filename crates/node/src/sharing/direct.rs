@@ -26,6 +26,7 @@ use rackloom_protocol::{
 use rustix::event::PollFlags;
 
 use super::access::{AccessError, Need};
+use super::device_words::DeviceWords;
 use super::imported::ImportedRegion;
 use super::socket;
 use crate::memory::{Local, LocalMemory};
@@ -35,9 +36,6 @@ const LOOK_INTERVAL_NS: u64 = 5_000_000;
 
 /// Length of transfers that the system does not copy between processes: a word is not to be torn.
 const COPY_BYTES_ABOVE: u64 = 8;
-
-/// Interval between reads of words on a device.
-const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 
 /// Path of a command.
 ///
@@ -66,7 +64,7 @@ pub struct Direct {
     failed: Vec<NodeId>,
     look_due: Instant,
     /// Time of the next read of words on a device.
-    word_due: Instant,
+    device_words: DeviceWords,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +160,7 @@ impl Direct {
         }
         // A read of a word on a device blocks for microseconds.
         let has_device = memory.shared_device().is_some();
-        let reads_device = now >= self.word_due;
+        let reads_device = self.device_words.are_due(now);
         let mut has_read = false;
         let mut waits = std::mem::take(&mut self.waits);
         let before = waits.len();
@@ -179,7 +177,7 @@ impl Direct {
             false
         });
         if has_read {
-            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
+            self.device_words.note_reads(now);
         }
         self.waits = waits;
         self.waits.len() < before

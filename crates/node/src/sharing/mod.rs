@@ -17,6 +17,7 @@
 mod access;
 mod backing;
 mod control;
+mod device_words;
 mod direct;
 mod exporter;
 mod first_thread;
@@ -29,6 +30,7 @@ mod seats;
 mod socket;
 
 pub use access::AccessError;
+pub(crate) use device_words::DeviceWords;
 pub use direct::{CommandPath, Direct};
 pub use exporter::{ExportError, ExportEvent, Exporter};
 pub(crate) use exporter::{ExportTerms, MemoryOwner, SharedBytes};

@@ -43,7 +43,7 @@ use crate::fabric::engine::member::Member;
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::{LocalMemory, SharedDevice};
 use crate::sharing::{
-    AccessError, Direct, ExportTerms, ImportError, Importer, PendingImport, Seats, SharedBytes,
+    AccessError, DeviceWords, Direct, ExportTerms, ImportError, Importer, PendingImport, Seats, SharedBytes,
 };
 use crate::wires::Doorbell;
 
@@ -57,8 +57,6 @@ const RETRY_MIN_NS: u64 = 1_000_000;
 const RETRY_MAX_NS: u64 = 1_000_000_000;
 /// Interval between looks for regions on a device that their owners have ended, in nanoseconds. Each reads one word per region.
 const ENDED_INTERVAL_NS: u64 = 20_000_000;
-/// Interval between reads of awaited words on a device, in nanoseconds. Each waits for the device.
-const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 /// Interval between looks for copies of peers from and to ended regions, in nanoseconds.
 const COPIES_INTERVAL_NS: u64 = 100_000;
 /// Largest number of requests and refusals that are remembered. Operations on further regions go in frames.
@@ -77,7 +75,7 @@ pub(super) struct LocalPaths {
     /// Time of the next look for regions that their owners have ended.
     ended_due: Instant,
     /// Time of the next read of awaited words on a device.
-    word_due: Instant,
+    device_words: DeviceWords,
     deaths: u64,
     counts: DirectCounts,
     /// Regions whose changes wake this node, because it waited for a word of them since it slept last.
@@ -184,7 +182,7 @@ impl LocalPaths {
             requests: Vec::new(),
             answers_due: Instant::NEVER,
             ended_due: Instant::NEVER,
-            word_due: Instant::ZERO,
+            device_words: DeviceWords::default(),
             deaths: 0,
             counts: DirectCounts::default(),
             awaited: Vec::new(),
@@ -333,7 +331,7 @@ impl LocalPaths {
             self.copies_due = if has_copies { now + COPIES_INTERVAL_NS } else { Instant::NEVER };
         }
         let (endpoint, memory) = member.parts_mut();
-        let reads_device = now >= self.word_due;
+        let reads_device = self.device_words.are_due(now);
         let mut has_read = false;
         let word = |region, offset| {
             let is_on_device = memory.is_on_device(region);
@@ -344,7 +342,7 @@ impl LocalPaths {
             member.note_work(now);
         }
         if reads_device && has_read {
-            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
+            self.device_words.note_reads(now);
         }
     }
 
