@@ -138,6 +138,28 @@ fn a_lost_tail_is_found_by_the_timeout() {
     }
 }
 
+/// The receiver reports nothing about packets behind the oldest one, so each timeout could find one lost packet only.
+#[test]
+fn a_lost_window_takes_two_timeouts_and_not_one_per_packet() {
+    for mode in MODES {
+        let mut fabric = Fabric::up(ring(2), &options(mode));
+        let mut count = 0;
+        fabric.filter = Box::new(move |_, _, forward, bytes| {
+            if forward && is_data(bytes) {
+                count += 1;
+                return count > 32;
+            }
+            true
+        });
+        let begun = fabric.now;
+        fabric.command(0, put(1, at(1, 0), local(0, 32 * 4096))).unwrap();
+        fabric.finish(1).unwrap();
+        // Two timeouts of 100 us at first, and the second one may be doubled.
+        let took = fabric.now.since(begun);
+        assert!(took < 500_000, "{mode:?}: {took} ns");
+    }
+}
+
 #[test]
 fn a_lost_acknowledgement_costs_no_second_write() {
     let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));

@@ -46,6 +46,8 @@ pub struct Sender {
     round_trip: RoundTrip,
     deadline: Option<Instant>,
     retries: u32,
+    /// Number of the packet that the last timeout retransmitted alone.
+    probed: Option<u32>,
 }
 
 /// Effect of an acknowledgement.
@@ -75,6 +77,7 @@ impl Sender {
             visible: 0,
             deadline: None,
             retries: 0,
+            probed: None,
         }
     }
 
@@ -487,8 +490,12 @@ impl Sender {
             return false;
         }
         self.round_trip.back_off();
-        let is_probe = self.retries == 1 && self.limits.transport.mode == RetransmissionMode::Selective;
-        if is_probe && self.sent > 0 {
+        // The receiver has answered the last probe, and nothing that was sent before it has arrived since.
+        let has_lost_all = self.probed.is_some_and(|psn| self.base == psn.wrapping_add(1));
+        let is_first = self.retries == 1 && self.limits.transport.mode == RetransmissionMode::Selective;
+        self.probed = None;
+        if is_first && !has_lost_all && self.sent > 0 {
+            self.probed = Some(self.base);
             self.probe(now);
         } else {
             self.resend(now);
@@ -498,7 +505,8 @@ impl Sender {
     }
 
     /// Retransmits the oldest packet after a first timeout, which may only mean that a host was slow. The
-    /// acknowledgement shows which other packets are missing. A second consecutive timeout marks all packets as lost.
+    /// acknowledgement shows which other packets are missing. A second timeout marks all packets as lost, if it is consecutive, or if the
+    /// acknowledgement of this packet was the only one since: then the whole window was lost, and one packet per timeout would take seconds.
     fn probe(&mut self, now: Instant) {
         if let Some(oldest) = self.packets.get_mut(0)
             && !oldest.is_lost
