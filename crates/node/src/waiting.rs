@@ -123,8 +123,12 @@ fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
-    ports.arm_ringer();
-    doorbell.park(|| ports.ready() || ready(), || remaining(clock, until));
+    // The ringer rings once, so the doorbell is armed before it.
+    let is_ready = || {
+        ports.arm_ringer();
+        ports.ready() || ready()
+    };
+    doorbell.park(is_ready, || remaining(clock, until));
     false
 }
 

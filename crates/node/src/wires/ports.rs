@@ -104,7 +104,7 @@ impl Ports {
         }
     }
 
-    /// Has the doorbell rung if the watched descriptor is readable. Call before a sleep on the doorbell.
+    /// Has the doorbell rung if the watched descriptor is readable. Call it between arming the doorbell and sleeping on it.
     pub(crate) fn arm_ringer(&self) {
         if let Some(Watched::Ringer(ringer)) = &self.watched {
             ringer.arm();
