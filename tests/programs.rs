@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use support::session::Session;
 use support::wires::{has_packet_wire, wires};
@@ -172,6 +173,26 @@ fn a_stopped_program_is_a_silent_node_unless_it_is_held() {
     session.in_state("n0", "up");
     drop((silent, held));
     session.in_state("n1", "lost");
+}
+
+/// Launchers bind each program to a processor, which it occupies. An agent there gets too little time to serve its links.
+#[test]
+fn an_agent_runs_on_the_processors_of_the_rack_and_not_on_those_of_its_program() {
+    let session = Session::up("shared-memory");
+    let all = sched_getaffinity(None).expect("the processors of this thread");
+    let processor = (0..CpuSet::MAX_CPU).find(|processor| all.is_set(*processor)).expect("there is one");
+    let mut one = CpuSet::new();
+    one.set(processor);
+    sched_setaffinity(None, &one).expect("this thread is bound");
+    let program = session.start(&["--seat", "n0"], "echo on; cat");
+    sched_setaffinity(None, &all).expect("this thread is free again");
+    let agent = session.in_state("n0", "up")["pid"].as_i64().expect("a process");
+    let agent = Pid::from_raw(agent as i32).expect("a process");
+    let of = |pid| sched_getaffinity(Some(pid)).expect("the process runs");
+    assert_eq!(of(program.pid()), one);
+    assert_eq!(of(agent), all);
+    drop(program);
+    session.down();
 }
 
 #[test]

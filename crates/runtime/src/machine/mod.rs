@@ -8,4 +8,5 @@ pub mod exclusive;
 pub mod here;
 pub mod interruption;
 pub mod logging;
+pub(crate) mod processors;
 pub mod program;

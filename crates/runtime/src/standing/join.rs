@@ -21,6 +21,7 @@ use super::network::node_with_network;
 use super::rack::StandingRack;
 use crate::channel::seat::Channel;
 use crate::machine::interruption::Interruption;
+use crate::machine::processors;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::seat::program::Holder;
@@ -51,8 +52,8 @@ pub(super) struct Taken {
     pub(super) interface: Option<Result<Interface, String>>,
 }
 
-/// Takes the vacant seat `seat`, such as `ring-8/n2`. `has_program`: it has the interface of a program, in a rack with IP. The calling process must
-/// have one thread.
+/// Takes the vacant seat `seat`, such as `ring-8/n2`. `has_program`: this process serves a program. It then runs on the processors of the rack, and
+/// has the interface of the program, in a rack with IP. The calling process must have one thread.
 ///
 /// # Errors
 /// Those of [`join`].
@@ -61,7 +62,11 @@ pub(super) fn take_seat(seat: &str, has_program: bool) -> Result<Taken, Failure>
         Failure::bad_input(format!("{seat:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
     let rack = StandingRack::named(rack)?;
-    let interface = enter_namespaces(&rack.status()?, member, has_program)?;
+    let status = rack.status()?;
+    if has_program && let Err(error) = processors::share(status.pid) {
+        tracing::warn!(%error, "the agent stays on the processors of its program");
+    }
+    let interface = enter_namespaces(&status, member, has_program)?;
     let stream = rack.into_stream();
     let request = Request::Join(Join { seat: member.to_owned() });
     let (joined, mut wires, rest) = receive(&stream, &request)
