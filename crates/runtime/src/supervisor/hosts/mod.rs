@@ -15,6 +15,8 @@ mod message;
 mod others;
 mod peer_transport;
 
+use std::collections::HashMap;
+
 use rackloom::seal::RackKey;
 use rackloom_plan::Plan;
 
@@ -34,6 +36,8 @@ const MESSAGES_PER_TICK_MAX: usize = 4096;
 pub(super) struct Hosts {
     mine: usize,
     names: Vec<String>,
+    /// Host of each member of the rack, by the member's name.
+    host_of: HashMap<String, usize>,
     /// Description of each host's address.
     addresses: Vec<String>,
     identity: Identity,
@@ -54,6 +58,10 @@ impl Hosts {
             .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
         let detection_ns = plan.timers.detection_ns();
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
+        let members = |host: usize| plan.hosts[host].nodes.iter().map(move |member| (host, *member));
+        let members = (0..plan.hosts.len()).flat_map(members);
+        let host_of =
+            members.map(|(host, member)| (plan.members[member.index()].name.clone(), host)).collect();
         let frame_bytes_max = usize::from(plan.wire_bytes_max());
         let mut others = Others::new(mine, names.len(), incarnation, detection_ns, frame_bytes_max);
         let mut identity = Identity::of(plan);
@@ -64,6 +72,7 @@ impl Hosts {
         Ok(Some(Self {
             mine,
             names,
+            host_of,
             addresses,
             identity,
             transport,
@@ -81,6 +90,10 @@ impl Hosts {
                 let Some(frame) = self.transport.receive(socket, &mut self.buffer) else { break };
                 self.others.handle_message(self.identity.read(frame, self.names.len()));
             }
+        }
+        let jobs = rack.seats.iter().filter_map(|seat| seat.report.as_ref()?.job.as_ref());
+        for host in jobs.flat_map(|job| &job.lost_nodes).filter_map(|name| self.host_of.get(name)) {
+            self.others.handle_lost_member(*host);
         }
         self.others.pass(TICK_NS, stage(rack));
         self.send();
@@ -115,7 +128,10 @@ impl Hosts {
 
     /// Returns a line for each host that fell silent or ended early.
     pub(super) fn missed(&self) -> Vec<String> {
-        let lost = self.others.lost().map(|host| format!("{} sends no messages any more", self.name(host)));
+        let lost = self.others.lost().map(|host| match self.others.has_sent(host) {
+            true => format!("{} sends no messages any more", self.name(host)),
+            false => format!("{} has sent no message, and members of it are lost", self.name(host)),
+        });
         let gone = self.others.gone();
         let gone = gone.map(|host| format!("{} has ended before all hosts had finished", self.name(host)));
         lost.chain(gone).collect()

@@ -24,6 +24,8 @@ pub(super) struct Others {
     all_finished_ns: u64,
     /// Time for which this host has finished and others have never sent a message.
     alone_ns: u64,
+    /// Hosts with a member that members of this host have lost.
+    with_lost_member: Vec<bool>,
     /// Latest host with another configuration, the difference, and the time for which it has lasted.
     contradiction: Option<(usize, Difference, u64)>,
     /// Received messages, by host.
@@ -72,6 +74,7 @@ impl Others {
             silent_ns: vec![0; hosts],
             all_finished_ns: 0,
             alone_ns: 0,
+            with_lost_member: vec![false; hosts],
             contradiction: None,
             received: vec![Received::default(); hosts],
             fresh: None,
@@ -162,6 +165,11 @@ impl Others {
         }
     }
 
+    /// Handles the loss of a member of another host. A host that has never sent a message is then lost too: its members were up.
+    pub(super) fn handle_lost_member(&mut self, host: usize) {
+        self.with_lost_member[host] = true;
+    }
+
     /// Handles the passage of time, with the stage of this host.
     pub(super) fn pass(&mut self, time_ns: u64, stage: Stage) {
         for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine)
@@ -186,9 +194,14 @@ impl Others {
             || !self.all(Stage::AllFinished) && self.all_finished_ns < self.departure_ns
     }
 
-    /// Returns the hosts without a message so far.
+    /// Returns the hosts without a message so far that are not lost.
     pub(super) fn silent(&self) -> impl Iterator<Item = usize> {
-        self.others().filter(|host| self.states[*host].incarnation == 0)
+        self.others().filter(|host| !self.has_sent(*host) && !self.is_lost(*host))
+    }
+
+    /// Returns true if a message of this host has arrived, directly or through others.
+    pub(super) fn has_sent(&self, host: usize) -> bool {
+        self.states[host].incarnation != 0
     }
 
     /// Returns the time for which all members of this host have waited for a silent host.
@@ -228,6 +241,9 @@ impl Others {
     }
 
     fn is_lost(&self, host: usize) -> bool {
+        if !self.has_sent(host) {
+            return self.with_lost_member[host];
+        }
         self.silent_ns[host] >= self.silence_max_ns && self.states[host].stage < Stage::AllFinished
     }
 
@@ -326,6 +342,25 @@ mod tests {
         }
         assert_eq!(pair[0].lost().collect::<Vec<_>>(), [1]);
         assert!(!pair[0].is_held());
+    }
+
+    #[test]
+    fn a_host_that_ends_before_its_first_message_is_lost_with_its_members() {
+        let mut pair = hosts::<2>();
+        pair[0].pass(TICK_NS, Stage::Finished);
+        pair[0].handle_lost_member(1);
+        pair[0].pass(TICK_NS, Stage::Finished);
+        assert_eq!(pair[0].lost().collect::<Vec<_>>(), [1]);
+        assert_eq!((pair[0].alone_ns(), pair[0].silent().next(), pair[0].is_held()), (0, None, false));
+    }
+
+    #[test]
+    fn a_host_that_sends_messages_is_not_lost_with_a_member() {
+        let mut pair = hosts::<2>();
+        pair[0].handle_lost_member(1);
+        send(&mut pair, 1, 0);
+        pair[0].pass(TICK_NS, Stage::Finished);
+        assert!(pair[0].lost().next().is_none() && pair[0].is_held());
     }
 
     #[test]
