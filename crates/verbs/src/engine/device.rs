@@ -431,7 +431,7 @@ impl Engine {
         mask: u32,
         now_ns: u64,
     ) -> Result<State, Errno> {
-        let has_right_values = self.objects.check_values(attributes, mask);
+        let values = self.objects.check_values(attributes, mask);
         let pair = self.objects.queue_pairs.get_mut(&number).ok_or(Errno::INVAL)?;
         let to = if mask & QP_STATE != 0 {
             State::from_value(attributes.qp_state).ok_or(Errno::INVAL)?
@@ -442,7 +442,7 @@ impl Engine {
         if is_other || check_transition(pair.service, pair.state, to, mask).is_err() {
             return Err(Errno::INVAL);
         }
-        has_right_values?;
+        values?;
         // A queue pair stays at its port.
         let port = if mask & QP_PORT != 0 { attributes.port_num } else { pair.attributes.port_num };
         if mask & QP_AV != 0 && attributes.ah_attr.port_num != port {

@@ -199,6 +199,8 @@ impl<'e> Held<'e> {
     /// Releases the lock for a thread that stops polling the node. Wakes the background thread, which need not detect that itself.
     pub(in crate::fabric) fn stop_polling(mut self) {
         let engine = self.engine;
+        // The background thread may have been woken by visits and not run yet. It must not rest because of them.
+        engine.take_was_polled();
         let is_resting = self.core().background.end_rest();
         drop(self);
         if is_resting {
@@ -212,8 +214,6 @@ impl<'e> Held<'e> {
         if engine.has_spare_processor {
             self.core().listens_until = engine.clock.now() + LISTENING_NS;
         }
-        // The background thread may have been woken by visits and not run yet. It must not rest because of them.
-        engine.take_was_polled();
         self.stop_polling();
     }
 
