@@ -184,7 +184,7 @@ fn an_agent_runs_on_the_processors_of_the_rack_and_not_on_those_of_its_program()
     let mut one = CpuSet::new();
     one.set(processor);
     sched_setaffinity(None, &one).expect("this thread is bound");
-    let program = session.start(&["--seat", "n0"], "echo on; cat");
+    let program = session.start(&["--seat", "n0"], "echo on; exec sleep 60");
     sched_setaffinity(None, &all).expect("this thread is free again");
     let agent = session.in_state("n0", "up")["pid"].as_i64().expect("a process");
     let agent = Pid::from_raw(agent as i32).expect("a process");
