@@ -19,7 +19,7 @@ use rackloom::ip::Interface;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 
-use super::exit_status::{ProgramEnd, end_of, state_of};
+use super::exit_status::{ProgramEnd, end_of, is_hidden, state_of};
 use crate::machine::interruption::Interruption;
 
 /// Time between two looks whether the program is stopped.
@@ -54,6 +54,7 @@ impl SeatProgram {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let number = number.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let process = Arc::new(pidfd_open(number, PidfdFlags::empty())?);
+        let is_hidden = is_hidden(pid);
         let this = Arc::new(Self { process, is_stopped: Mutex::new(false), changed: Condvar::new() });
         let of_thread = Arc::clone(&this);
         let watch = move || {
@@ -62,7 +63,7 @@ impl SeatProgram {
                     of_thread.set_stopped(is_stopped(pid));
                 }
             }
-            match end_of(&of_thread.process, pid) {
+            match end_of(&of_thread.process, pid, is_hidden) {
                 ProgramEnd::Exited => {
                     interruption.request();
                     of_thread.set_stopped(false);
