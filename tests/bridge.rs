@@ -1,7 +1,7 @@
 //! A star whose hub is a bridge of the kernel: our frames survive an ordinary Ethernet switch, and foreign frames do no harm.
 //!
-//! Bridges are in the supervisor's network namespace. Changes from outside need `nsenter` (and `ip`); tests that need them are
-//! skipped without these programs.
+//! Bridges are in the supervisor's network namespace. Changes from outside need `ip`; tests that need them are
+//! skipped without it.
 
 mod support;
 
@@ -164,8 +164,7 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
         run(&rack(1, &format!("{SLOW_TIMERS}job: {{litmus: {{bytes_max: 64KiB, rounds: 60}}}}\n"))).start();
     rack.members();
     let exe = std::env::current_exe().expect("a test has a path");
-    let sender = in_network_of(rack.supervisor())
-        .arg(exe)
+    let sender = in_network_of(rack.supervisor(), exe)
         .args(["--exact", TEST, "--nocapture"])
         .env(FOREIGN_SENDER, "1")
         .output();

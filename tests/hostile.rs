@@ -1,7 +1,7 @@
 //! Foreign sender on a link of a running rack: replayed, corrupted, forged and foreign frames, and a flood.
 //! The job completes, no byte is wrong, and the report counts the dropped frames, by reason.
 //!
-//! The sender is this test again, in the network namespace of a member (by `nsenter`), with its own packet
+//! The sender is this test again, in the network namespace of a member, with its own packet
 //! device on the member's interface: it receives the frames that arrive there, and sends to the neighbour.
 
 mod support;
@@ -74,8 +74,7 @@ fn links(report: &Value) -> std::collections::BTreeMap<&str, &Value> {
 /// Runs this test as an attacker in a member's network namespace. Returns an error if it cannot enter.
 fn attacker(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = in_network_of(member)
-        .arg(exe)
+    let output = in_network_of(member, exe)
         .args(["--exact", TEST, "--nocapture"])
         .env(PART, part)
         .env(FILE, frames)

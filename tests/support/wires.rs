@@ -3,12 +3,20 @@
 //! Shared memory and datagrams are available everywhere. The packet wire needs network namespaces. If they are forbidden, its
 //! tests are skipped, with a line on standard error, because the test harness captures the output of passing tests.
 
-use std::io::Write;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use rustix::thread::{
+    CapabilitySets, LinkNameSpaceType, capabilities, configure_capability_in_ambient_set,
+    move_into_link_name_space, set_capabilities,
+};
 
 /// Variable that makes a skipped test fail.
 const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
@@ -69,15 +77,13 @@ pub(crate) fn cut_first_link(member: Pid) -> Result<(), String> {
 
 /// Runs `ip link` in the network namespace of a process, with the available tools. Returns an error if there are none.
 pub(crate) fn ip_link(process: Pid, arguments: &[&str]) -> Result<(), String> {
-    let done = in_network_of(process).args(["ip", "link"]).args(arguments).output();
-    let done = done.map_err(|error| error.to_string())?;
-    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    let done = match in_network_of(process, "ip").arg("link").args(arguments).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(format!("ip: {error}")),
+        done => done.expect("the namespaces of the rack can be entered"),
+    };
     // A missing program is an error; an existing one must succeed.
-    match done.status.code() {
-        Some(0) => Ok(()),
-        Some(127) => Err(stderr),
-        _ => panic!("ip link {arguments:?}: {stderr}"),
-    }
+    assert!(done.status.success(), "ip link {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(())
 }
 
 /// Waits until this many frames have arrived at the interfaces of a member on the packet wire: its job runs then.
@@ -97,13 +103,32 @@ pub(crate) fn has_received(member: Pid, frames: u64) {
     );
 }
 
-/// Prepares a command in the network namespace of a process. The caller adds the program.
-pub(crate) fn in_network_of(process: Pid) -> Command {
-    // An ordinary user's rack is in a user namespace as well.
-    let as_user: &[&str] =
-        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
-    let mut command = Command::new("nsenter");
-    command.args(["-t", &process.as_raw_nonzero().to_string()]).args(as_user).arg("-n");
+/// Prepares a command in the network namespace of a process, with the rights of the rack's supervisor there. An ordinary user's rack is in a user
+/// namespace as well, in which the user is not root, so the rights are passed on explicitly.
+pub(crate) fn in_network_of(process: Pid, program: impl AsRef<OsStr>) -> Command {
+    let namespace = |kind| {
+        let path = format!("/proc/{}/ns/{kind}", process.as_raw_nonzero());
+        File::open(path).expect("a running process of this user")
+    };
+    let (user, network) = (namespace("user"), namespace("net"));
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = Command::new(program);
     command.stdin(std::process::Stdio::null());
+    let enter = move || {
+        if is_root {
+            return Ok(move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?);
+        }
+        move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let sets = capabilities(None)?;
+        set_capabilities(None, CapabilitySets { inheritable: sets.permitted, ..sets })?;
+        for capability in sets.permitted.iter() {
+            configure_capability_in_ambient_set(capability, true)?;
+        }
+        Ok(())
+    };
+    // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user namespace. Between fork and exec this
+    // makes nothing but system calls.
+    unsafe { command.pre_exec(enter) };
     command
 }
