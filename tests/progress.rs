@@ -39,6 +39,7 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
     );
     let mut terminal = Command::new("script")
         .args(["-qfec", &line, "/dev/null"])
+        .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
