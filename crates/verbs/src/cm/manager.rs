@@ -19,8 +19,9 @@ const IDS_MAX: usize = 1 << 16;
 const BACKLOG_MAX: u32 = 1024;
 /// Interval between two looks for paths.
 const LOOK_NS: u64 = 2_000_000;
-/// Time in which a process that has just begun may become reachable.
-const APPEAR_NS: u64 = 1_000_000_000;
+/// Time in which a process that has just begun may become reachable. Its neighbours report it, and repeat lost reports with heartbeats, of which an idle
+/// node sends two per second.
+const APPEAR_NS: u64 = 3_000_000_000;
 /// Time in which processes answer a search. They do so without their programs.
 const FIND_NS: u64 = 10_000_000_000;
 /// Time in which a program accepts or rejects, and in which the other side becomes ready.
