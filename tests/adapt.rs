@@ -93,10 +93,12 @@ fn processes_try_their_algorithms_after_a_delay_and_every_result_is_right() {
     let report = rack.with(&["--faults", file.to_str().expect("a plain path")]).finish().passed();
     let row = row(&report);
     let rechoices = row["rechoices"].as_array().unwrap_or_else(|| panic!("no trial: {row}"));
-    let delayed = rechoices.iter().find(|one| one["now_us"].as_f64().is_some_and(|now_us| now_us > 8_000.0));
-    let delayed = delayed.unwrap_or_else(|| panic!("{rechoices:?}"));
-    let tried = delayed["tried"].as_array().expect("the candidates");
-    assert!(tried.len() > 1 && tried.iter().all(|one| number(&one["time_us"]) > 8_000.0), "{delayed}");
+    // Noise may have begun a trial before the delay, so the times of the candidates count.
+    let is_delayed = |rechoice: &Value| {
+        let tried = rechoice["tried"].as_array().expect("the candidates");
+        tried.len() > 1 && tried.iter().all(|one| number(&one["time_us"]) > 8_000.0)
+    };
+    assert!(rechoices.iter().any(is_delayed), "{rechoices:?}");
     assert_eq!(row["wrong"], 0);
 }
 
