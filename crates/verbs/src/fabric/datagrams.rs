@@ -2,14 +2,20 @@
 //!
 //! The fabric may deliver a short message before a long one. Programs that number their datagrams, such as those of UCX, take a late one for lost. So the
 //! datagrams of one process to another are numbered, and the receiver holds those that arrive early.
+//!
+//! A missing datagram may never come: the receiver forgets a stream when it loses the path to the sender, which goes on with its numbers if it has not
+//! lost the path. So the receiver goes on without it after a while.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
 
 use rackloom::fabric::NodeId;
 
-/// Most datagrams that wait for one before them. Then that one is lost: its receiver began in the middle of a stream.
+/// Most datagrams that wait for one before them. Then that one is lost.
 const HELD_MAX: usize = 1024;
+/// Longest wait for a missing datagram, checked when another one arrives. The fabric repeats lost frames sooner, and programs repeat datagrams later.
+const GAP_MAX: Duration = Duration::from_millis(100);
 
 /// Position of a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +37,8 @@ struct Received<T> {
     next: Position,
     /// Datagrams that arrived before their predecessors, by their numbers.
     held: BTreeMap<u64, T>,
+    /// Time since which datagrams wait for the next one, if any do.
+    waits_since: Option<Instant>,
 }
 
 impl<T> Default for Datagrams<T> {
@@ -53,8 +61,9 @@ impl<T> Datagrams<T> {
     }
 
     /// Adds a datagram that has arrived, and returns those that are due, in their order.
-    pub(super) fn receive(&mut self, from: NodeId, at: Position, datagram: T) -> Vec<T> {
-        let begin = || Received { next: Position { number: 0, ..at }, held: BTreeMap::new() };
+    pub(super) fn receive(&mut self, from: NodeId, at: Position, datagram: T, now: Instant) -> Vec<T> {
+        let begin =
+            || Received { next: Position { number: 0, ..at }, held: BTreeMap::new(), waits_since: None };
         let stream = self.received.entry(from).or_insert_with(begin);
         if stream.next.stream != at.stream {
             *stream = begin();
@@ -62,7 +71,9 @@ impl<T> Datagrams<T> {
         if at.number >= stream.next.number {
             stream.held.insert(at.number, datagram);
         }
-        if stream.held.len() > HELD_MAX
+        let is_overdue =
+            stream.waits_since.is_some_and(|since| now.saturating_duration_since(since) >= GAP_MAX);
+        if (stream.held.len() > HELD_MAX || is_overdue)
             && let Some(first) = stream.held.keys().next()
         {
             stream.next.number = *first;
@@ -72,6 +83,12 @@ impl<T> Datagrams<T> {
             stream.next.number += 1;
             due.push(datagram);
         }
+        stream.waits_since = match stream.waits_since {
+            _ if stream.held.is_empty() => None,
+            // A gap has been closed or passed, and another one follows.
+            _ if !due.is_empty() => Some(now),
+            since => since.or(Some(now)),
+        };
         due
     }
 
@@ -89,7 +106,22 @@ mod tests {
     const PEER: NodeId = NodeId(3);
 
     fn receive(datagrams: &mut Datagrams<u64>, stream: u64, number: u64) -> Vec<u64> {
-        datagrams.receive(PEER, Position { stream, number }, number)
+        datagrams.receive(PEER, Position { stream, number }, number, Instant::now())
+    }
+
+    #[test]
+    fn a_stream_goes_on_without_a_datagram_that_does_not_come() {
+        let (mut datagrams, begun) = (Datagrams::default(), Instant::now());
+        let mut receive = |number, milliseconds| {
+            let now = begun + Duration::from_millis(milliseconds);
+            datagrams.receive(PEER, Position { stream: 1, number }, number, now)
+        };
+        assert!(receive(40, 0).is_empty(), "the receiver has forgotten the datagrams before");
+        assert!(receive(41, 99).is_empty());
+        assert_eq!(receive(43, 100), [40, 41], "the next gap has its own time");
+        assert!(receive(44, 199).is_empty());
+        assert_eq!(receive(42, 199), [42, 43, 44], "a late datagram is in time");
+        assert_eq!(receive(45, 1000), [45], "no gap, no wait");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Requests of peers: messages that arrive, and data that are fetched for them.
 
+use std::time::Instant;
+
 use rackloom::fabric::{Ended, Error, Key, NodeId, RegionId, RemoteAddress};
 
 use super::incoming::{Arrival, Stream};
@@ -52,7 +54,7 @@ impl FabricTransport {
                 let payload = Payload::Bytes(data.into());
                 let operation = Operation::Datagram { payload, immediate, is_solicited, header };
                 let request = self.request(from, to, operation);
-                for request in self.datagrams.receive(peer, at, request) {
+                for request in self.datagrams.receive(peer, at, request, Instant::now()) {
                     target.execute(&request);
                 }
             }
