@@ -65,7 +65,7 @@ pub(super) fn end_of(process: &OwnedFd, pid: u32, is_hidden: bool) -> ProgramEnd
         if is_hidden && of_pidfd == Err(Errno::NOTTY) {
             return ProgramEnd::Exited;
         }
-        let of_zombie = || status_of_zombie(pid).filter(|_| !is_hidden);
+        let of_zombie = || if is_hidden { None } else { status_of_zombie(pid) };
         if let Some(status) = of_pidfd.ok().flatten().or_else(of_zombie) {
             // The lower seven bits are the signal: wait(2).
             return if status & 0x7f == 0 { ProgramEnd::Exited } else { ProgramEnd::Killed };
