@@ -1,5 +1,8 @@
-//! Requests and datagrams to processes that are not reached yet. A process that has just begun is reached within milliseconds, and a program may know its
-//! address before.
+//! Requests, datagrams and notes to processes that are not reached yet. A process that has just begun is reached within milliseconds, and a program may
+//! know its address before.
+//!
+//! Its frames may even arrive before a path leads to it. If the report of its link was lost, the next heartbeat of a neighbour repeats it, up to half a
+//! second later. The answer to its note waits for that.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,11 +14,14 @@ use crate::engine::Request;
 
 /// Time in which requests wait for a process that was never reached. A datagram is lost afterwards.
 const WAIT: Duration = Duration::from_secs(1);
-/// Most datagrams that wait. Requests are bounded by the windows of queue pairs.
+/// Time in which a note waits. Nothing repeats it.
+const NOTE_WAIT: Duration = Duration::from_secs(3);
+/// Most datagrams that wait, and most notes. Requests are bounded by the windows of queue pairs.
 const DATAGRAMS_MAX: usize = 1024;
 
 pub(super) enum Waiting {
     Datagram(Message),
+    Note(Message),
     Request(Request),
 }
 
@@ -31,6 +37,7 @@ pub(super) enum Ended {
 pub(super) struct Early {
     waiting: VecDeque<(Instant, NodeId, Waiting)>,
     datagrams: usize,
+    notes: usize,
     /// Times until which requests to a process wait for it. The time of a process that was reached has passed.
     contacts: BTreeMap<NodeId, Instant>,
 }
@@ -72,6 +79,14 @@ impl Early {
         }
     }
 
+    /// Adds a note, or loses it if too many wait.
+    pub(super) fn add_note(&mut self, peer: NodeId, message: Message, now: Instant) {
+        if self.notes < DATAGRAMS_MAX {
+            self.notes += 1;
+            self.waiting.push_back((now + NOTE_WAIT, peer, Waiting::Note(message)));
+        }
+    }
+
     /// Takes what waits no longer, in the order in which it was added.
     pub(super) fn take_ended(&mut self, now: Instant, is_reached: impl Fn(NodeId) -> bool) -> Vec<Ended> {
         let mut ended = Vec::new();
@@ -82,8 +97,10 @@ impl Early {
                 self.waiting.push_back((until, peer, waiting));
                 continue;
             }
-            if matches!(waiting, Waiting::Datagram(_)) {
-                self.datagrams -= 1;
+            match waiting {
+                Waiting::Datagram(_) => self.datagrams -= 1,
+                Waiting::Note(_) => self.notes -= 1,
+                Waiting::Request(_) => {}
             }
             if is_reached {
                 self.contacts.insert(peer, now);
@@ -125,5 +142,21 @@ mod tests {
             early.add_datagram(NodeId(4), Message::Closed { queue_pair }, begin);
         }
         assert_eq!(early.waiting.len(), DATAGRAMS_MAX);
+    }
+
+    #[test]
+    fn a_note_waits_longer_and_delays_no_exit() {
+        let (mut early, begin) = (Early::default(), Instant::now());
+        for number in 0..2000_u32 {
+            early.add_note(NodeId(4), Message::Note(number.to_le_bytes().into()), begin);
+        }
+        assert!(early.waits_for(NodeId(4)) && !early.has_datagrams());
+        assert!(early.take_ended(begin + WAIT, |_| false).is_empty());
+        let reached = early.take_ended(begin + WAIT, |_| true);
+        assert!(reached.iter().all(|ended| matches!(ended, Ended::Reached(NodeId(4), Waiting::Note(_)))));
+        assert_eq!(reached.len(), DATAGRAMS_MAX);
+        early.add_note(NodeId(4), Message::Note(Vec::new()), begin);
+        let late = early.take_ended(begin + NOTE_WAIT, |_| false);
+        assert!(matches!(late[..], [Ended::Late(Waiting::Note(_))]) && early.is_empty());
     }
 }

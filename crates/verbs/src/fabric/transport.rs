@@ -169,7 +169,7 @@ impl FabricTransport {
         self.start(Start::Send { peer, slot, length: bytes.len() }, SENT | slot as u64);
     }
 
-    /// Begins requests and datagrams whose process is reached now.
+    /// Begins requests, datagrams and notes whose process is reached now.
     fn begin_early(&mut self) {
         if self.early.is_empty() {
             return;
@@ -178,8 +178,12 @@ impl FabricTransport {
         for ended in self.early.take_ended(Instant::now(), |peer| node.reaches(peer)) {
             match ended {
                 Ended::Reached(peer, Waiting::Datagram(message)) => self.notify(peer, message),
+                Ended::Reached(peer, Waiting::Note(note)) => {
+                    self.watch(peer);
+                    self.notify(peer, note);
+                }
                 Ended::Reached(peer, Waiting::Request(request)) => self.begin(peer, request),
-                Ended::Late(Waiting::Datagram(_)) => {}
+                Ended::Late(Waiting::Datagram(_) | Waiting::Note(_)) => {}
                 Ended::Late(Waiting::Request(request)) => {
                     self.ended.push((request.ticket, unanswered(&request.operation)));
                 }
@@ -372,8 +376,12 @@ impl Transport for FabricTransport {
     }
 
     fn send_note(&mut self, to: Process, bytes: Vec<u8>) {
-        self.watch(NodeId(to.0));
-        self.notify(NodeId(to.0), Message::Note(bytes));
+        let (peer, note) = (NodeId(to.0), Message::Note(bytes));
+        if self.early.waits_for(peer) || !self.node.reaches(peer) {
+            return self.early.add_note(peer, note, Instant::now());
+        }
+        self.watch(peer);
+        self.notify(peer, note);
     }
 
     fn take_peer_events(&mut self) -> Vec<PeerEvent> {
