@@ -407,6 +407,8 @@ impl<'a> Worker<'a> {
         let buckets = lengths.iter().map(slice).collect();
         let members: Vec<_> = (0..job.nodes as u16).map(NodeId).collect();
         let group = join(node, &job, &members)?;
+        // A rank that is killed before another one has reached it is no loss to that one, which would wait for it.
+        group.barrier().wait()?;
         let part = Part::new(group.rank(), members.len());
         let previous = network.clone();
         Ok(Self { node, job, checkpoint, gradients, buckets, group, part, step, network, previous })
