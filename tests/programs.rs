@@ -161,7 +161,8 @@ fn a_stopped_program_is_a_silent_node_unless_it_is_held() {
     let session = Session::up("shared-memory");
     let silent = session.start(&["--seat", "n0"], "echo; read line");
     let held = session.start(&["--seat", "n1", "--hold"], "echo; sleep 1000");
-    assert_eq!(session.member("n0")["state"], "lost", "the standard input is empty");
+    // The standard input is empty.
+    session.in_state("n0", "lost");
     drop(silent);
     let silent = session.start(&["--seat", "n0"], "echo; exec sleep 1000");
     for program in [&silent, &held] {
