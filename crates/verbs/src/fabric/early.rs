@@ -17,11 +17,11 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Time in which a note waits. Nothing repeats it.
 const NOTE_WAIT: Duration = Duration::from_secs(3);
 /// Most datagrams that wait, and most notes. Requests are bounded by the windows of queue pairs.
-const DATAGRAMS_MAX: usize = 1024;
+const MESSAGES_MAX: usize = 1024;
 
 pub(super) enum Waiting {
-    Datagram(Message),
-    Note(Message),
+    /// Datagram or note.
+    Message(Message),
     Request(Request),
 }
 
@@ -71,20 +71,19 @@ impl Early {
         None
     }
 
-    /// Adds a datagram, or loses it if too many wait.
-    pub(super) fn add_datagram(&mut self, peer: NodeId, message: Message, now: Instant) {
-        if self.datagrams < DATAGRAMS_MAX {
-            self.datagrams += 1;
-            self.waiting.push_back((now + WAIT, peer, Waiting::Datagram(message)));
+    /// Adds a datagram or a note, or loses it if too many of its kind wait.
+    pub(super) fn add_message(&mut self, peer: NodeId, message: Message, now: Instant) {
+        let wait = if matches!(message, Message::Note(_)) { NOTE_WAIT } else { WAIT };
+        let count = self.count(&message);
+        if *count < MESSAGES_MAX {
+            *count += 1;
+            self.waiting.push_back((now + wait, peer, Waiting::Message(message)));
         }
     }
 
-    /// Adds a note, or loses it if too many wait.
-    pub(super) fn add_note(&mut self, peer: NodeId, message: Message, now: Instant) {
-        if self.notes < DATAGRAMS_MAX {
-            self.notes += 1;
-            self.waiting.push_back((now + NOTE_WAIT, peer, Waiting::Note(message)));
-        }
+    /// Returns the number of messages of this kind that wait.
+    fn count(&mut self, kind: &Message) -> &mut usize {
+        if matches!(kind, Message::Note(_)) { &mut self.notes } else { &mut self.datagrams }
     }
 
     /// Takes what waits no longer, in the order in which it was added.
@@ -97,10 +96,8 @@ impl Early {
                 self.waiting.push_back((until, peer, waiting));
                 continue;
             }
-            match waiting {
-                Waiting::Datagram(_) => self.datagrams -= 1,
-                Waiting::Note(_) => self.notes -= 1,
-                Waiting::Request(_) => {}
+            if let Waiting::Message(message) = &waiting {
+                *self.count(message) -= 1;
             }
             if is_reached {
                 self.contacts.insert(peer, now);
@@ -121,15 +118,15 @@ mod tests {
     fn datagrams_leave_in_order_when_their_process_is_reached_and_are_lost_after_a_second() {
         let (mut early, begin) = (Early::default(), Instant::now());
         for queue_pair in 0..3 {
-            early.add_datagram(NodeId(4), Message::Closed { queue_pair }, begin);
-            early.add_datagram(NodeId(5), Message::Closed { queue_pair }, begin);
+            early.add_message(NodeId(4), Message::Closed { queue_pair }, begin);
+            early.add_message(NodeId(5), Message::Closed { queue_pair }, begin);
         }
         assert!(early.waits_for(NodeId(4)) && !early.waits_for(NodeId(6)));
         let numbers: Vec<_> = early
             .take_ended(begin, |peer| peer == NodeId(4))
             .into_iter()
             .map(|ended| match ended {
-                Ended::Reached(NodeId(4), Waiting::Datagram(Message::Closed { queue_pair })) => queue_pair,
+                Ended::Reached(NodeId(4), Waiting::Message(Message::Closed { queue_pair })) => queue_pair,
                 _ => panic!("it is reached"),
             })
             .collect();
@@ -139,24 +136,28 @@ mod tests {
         assert!(late.len() == 3 && late.iter().all(|ended| matches!(ended, Ended::Late(_))));
         assert!(early.is_empty() && !early.has_datagrams());
         for queue_pair in 0..2000 {
-            early.add_datagram(NodeId(4), Message::Closed { queue_pair }, begin);
+            early.add_message(NodeId(4), Message::Closed { queue_pair }, begin);
         }
-        assert_eq!(early.waiting.len(), DATAGRAMS_MAX);
+        assert_eq!(early.waiting.len(), MESSAGES_MAX);
     }
 
     #[test]
     fn a_note_waits_longer_and_delays_no_exit() {
         let (mut early, begin) = (Early::default(), Instant::now());
         for number in 0..2000_u32 {
-            early.add_note(NodeId(4), Message::Note(number.to_le_bytes().into()), begin);
+            early.add_message(NodeId(4), Message::Note(number.to_le_bytes().into()), begin);
         }
         assert!(early.waits_for(NodeId(4)) && !early.has_datagrams());
         assert!(early.take_ended(begin + WAIT, |_| false).is_empty());
         let reached = early.take_ended(begin + WAIT, |_| true);
-        assert!(reached.iter().all(|ended| matches!(ended, Ended::Reached(NodeId(4), Waiting::Note(_)))));
-        assert_eq!(reached.len(), DATAGRAMS_MAX);
-        early.add_note(NodeId(4), Message::Note(Vec::new()), begin);
+        assert!(
+            reached
+                .iter()
+                .all(|ended| matches!(ended, Ended::Reached(NodeId(4), Waiting::Message(Message::Note(_)))))
+        );
+        assert_eq!(reached.len(), MESSAGES_MAX);
+        early.add_message(NodeId(4), Message::Note(Vec::new()), begin);
         let late = early.take_ended(begin + NOTE_WAIT, |_| false);
-        assert!(matches!(late[..], [Ended::Late(Waiting::Note(_))]) && early.is_empty());
+        assert!(matches!(late[..], [Ended::Late(Waiting::Message(Message::Note(_)))]) && early.is_empty());
     }
 }

@@ -146,9 +146,13 @@ impl FabricTransport {
 
     /// Sends a message, now or with a later poll.
     pub(super) fn notify(&mut self, peer: NodeId, mut message: Message) {
-        if let Message::Datagram { at, .. } = &mut message {
-            self.watch(peer);
-            *at = self.datagrams.send(peer);
+        match &mut message {
+            Message::Datagram { at, .. } => {
+                self.watch(peer);
+                *at = self.datagrams.send(peer);
+            }
+            Message::Note(_) => self.watch(peer),
+            _ => {}
         }
         if self.messages.is_empty()
             && let Some(slot) = self.outgoing.take()
@@ -169,6 +173,11 @@ impl FabricTransport {
         self.start(Start::Send { peer, slot, length: bytes.len() }, SENT | slot as u64);
     }
 
+    /// Returns true if what is sent to a process now must wait until it is reached.
+    fn is_early(&self, peer: NodeId) -> bool {
+        self.early.waits_for(peer) || !self.node.reaches(peer)
+    }
+
     /// Begins requests, datagrams and notes whose process is reached now.
     fn begin_early(&mut self) {
         if self.early.is_empty() {
@@ -177,13 +186,9 @@ impl FabricTransport {
         let node = &self.node;
         for ended in self.early.take_ended(Instant::now(), |peer| node.reaches(peer)) {
             match ended {
-                Ended::Reached(peer, Waiting::Datagram(message)) => self.notify(peer, message),
-                Ended::Reached(peer, Waiting::Note(note)) => {
-                    self.watch(peer);
-                    self.notify(peer, note);
-                }
+                Ended::Reached(peer, Waiting::Message(message)) => self.notify(peer, message),
                 Ended::Reached(peer, Waiting::Request(request)) => self.begin(peer, request),
-                Ended::Late(Waiting::Datagram(_) | Waiting::Note(_)) => {}
+                Ended::Late(Waiting::Message(_)) => {}
                 Ended::Late(Waiting::Request(request)) => {
                     self.ended.push((request.ticket, unanswered(&request.operation)));
                 }
@@ -272,14 +277,14 @@ impl Transport for FabricTransport {
             return Carried::Done(target.execute(&request));
         }
         self.begin_early();
-        let is_early = self.early.waits_for(peer) || !self.node.reaches(peer);
+        let is_early = self.is_early(peer);
         match request.operation {
             Operation::Datagram { payload, immediate, is_solicited, header } => {
                 let (from, to) = (request.from.queue_pair, queue_pair);
                 let (at, data) = (Position::default(), payload.to_bytes());
                 let message = Message::Datagram { from, to, immediate, is_solicited, header, at, data };
                 if is_early {
-                    self.early.add_datagram(peer, message, Instant::now());
+                    self.early.add_message(peer, message, Instant::now());
                 } else {
                     self.notify(peer, message);
                 }
@@ -377,11 +382,11 @@ impl Transport for FabricTransport {
 
     fn send_note(&mut self, to: Process, bytes: Vec<u8>) {
         let (peer, note) = (NodeId(to.0), Message::Note(bytes));
-        if self.early.waits_for(peer) || !self.node.reaches(peer) {
-            return self.early.add_note(peer, note, Instant::now());
+        if self.is_early(peer) {
+            self.early.add_message(peer, note, Instant::now());
+        } else {
+            self.notify(peer, note);
         }
-        self.watch(peer);
-        self.notify(peer, note);
     }
 
     fn take_peer_events(&mut self) -> Vec<PeerEvent> {
