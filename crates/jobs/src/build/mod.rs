@@ -281,7 +281,7 @@ mod tests {
             ),
             ("job: {latency: {bytes: 8MiB}}", &[Subject::Memory]),
             ("job: latency\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
-            ("job: {traffic: {bytes: 3355443B}}", &[Subject::Memory]),
+            ("job: {traffic: {pattern: all-to-all, bytes: 3355443B}}", &[Subject::Memory]),
             ("job: {traffic: {pattern: small-stores, bytes: 5000B}}", &[Subject::Memory]),
             ("job: traffic\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
             ("job: litmus\nnodes: {n3: {tenant: 1}}", &[]),

@@ -6,6 +6,7 @@
 //! a sequence of all-reduces it begins a round only after a message of the previous round has arrived from each other
 //! rank.
 
+mod shuffle;
 mod targets;
 
 use std::fmt;
@@ -29,9 +30,9 @@ use crate::report::{JobResult, Mismatch, TrafficPart};
 
 /// Region that a rank's messages are taken from.
 const SOURCE: RegionId = RegionId(2);
-/// Region that messages arrive in: a slot per sender.
+/// Region that messages arrive in: a slot per possible sender.
 const INBOX: RegionId = RegionId(3);
-/// Region that counts arrived messages: a word per sender.
+/// Region that counts arrived messages: a word per slot.
 const COUNTS: RegionId = RegionId(4);
 /// Maximum number of outstanding messages per rank.
 const OUTSTANDING_MAX: usize = 64;
@@ -67,8 +68,8 @@ pub enum TrafficError {
     TooLarge {
         /// Length of one message, in bytes.
         bytes: u64,
-        /// Number of ranks. Each has a slot.
-        ranks: usize,
+        /// Number of slots of the rank that has the most.
+        slots: u16,
         /// Memory that the messages need, in bytes.
         needed_bytes: u64,
         /// Memory of the smallest endpoint, in bytes.
@@ -87,9 +88,9 @@ impl TrafficError {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
-            Self::TooLarge { bytes, ranks, needed_bytes, memory_bytes } => Reason::new(
+            Self::TooLarge { bytes, slots, needed_bytes, memory_bytes } => Reason::new(
                 format!(
-                    "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are \
+                    "messages of {bytes} bytes in {slots} slots need {needed_bytes} bytes of memory at each node, there are \
                      {memory_bytes}"
                 ),
                 "raise `defaults.memory` in the rack file or make the messages smaller",
@@ -117,11 +118,10 @@ impl fmt::Display for TrafficError {
 
 impl core::error::Error for TrafficError {}
 
-/// Returns the memory that each rank needs, in bytes: source, a slot and a word per rank, and the control region.
-#[must_use]
-pub fn memory_needed(bytes: u64, ranks: usize) -> u64 {
-    let ranks = ranks as u64;
-    bytes.saturating_mul(ranks + 1).saturating_add(8 * ranks).saturating_add(CONTROL_BYTES)
+/// Returns the memory that a rank needs, in bytes: source, slots with a word each, and the control region.
+fn memory_needed(bytes: u64, slots: u16) -> u64 {
+    let slots = u64::from(slots);
+    bytes.saturating_mul(slots + 1).saturating_add(8 * slots).saturating_add(CONTROL_BYTES)
 }
 
 /// Returns one rank of a traffic job.
@@ -139,16 +139,22 @@ pub fn traffic(
         drain_timeout_ns: settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
-    let play = Traffic::new(rank.0, ranks.len() as u16, settings);
+    let play = Traffic::new(rank.0, scheme(&ranks, &settings), settings);
     Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, limits, play)))
+}
+
+fn scheme(ranks: &[Rank], settings: &TrafficSettings) -> Scheme {
+    let TrafficSettings { pattern, messages, seed, .. } = *settings;
+    Scheme { pattern, ranks: ranks.len() as u16, messages, seed }
 }
 
 fn check(ranks: &[Rank], settings: &TrafficSettings) -> Result<(), TrafficError> {
     let TrafficSettings { pattern, bytes, memory_bytes, store_bytes_max, .. } = *settings;
-    let needed_bytes = memory_needed(bytes, ranks.len());
     if ranks.len() < 2 {
         return Err(TrafficError::TooFew(ranks.len()));
     }
+    let slots = scheme(ranks, settings).slots_max();
+    let needed_bytes = memory_needed(bytes, slots);
     if ranks.iter().any(|rank| rank.tenant != ranks[0].tenant) {
         return Err(TrafficError::SeveralTenants);
     }
@@ -156,7 +162,7 @@ fn check(ranks: &[Rank], settings: &TrafficSettings) -> Result<(), TrafficError>
         return Err(TrafficError::NoStore(store_bytes_max));
     }
     if needed_bytes > memory_bytes {
-        return Err(TrafficError::TooLarge { bytes, ranks: ranks.len(), needed_bytes, memory_bytes });
+        return Err(TrafficError::TooLarge { bytes, slots, needed_bytes, memory_bytes });
     }
     Ok(())
 }
@@ -174,12 +180,13 @@ enum Stage {
 /// One rank's part of the job.
 struct Traffic {
     settings: TrafficSettings,
+    scheme: Scheme,
     rank: u16,
     /// Ranks whose messages this rank waits for before it sends more, one of each.
     awaited: Vec<u16>,
     targets: Vec<u16>,
-    /// Messages that must arrive, by sender.
-    expected: Vec<u64>,
+    /// Senders in ascending order, with the number of messages that must arrive from each.
+    expected: Vec<(u16, u64)>,
     stage: Stage,
     issued: usize,
     over: usize,
@@ -195,11 +202,10 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn new(rank: u16, ranks: u16, settings: TrafficSettings) -> Self {
-        let TrafficSettings { pattern, messages, seed, .. } = settings;
-        let scheme = Scheme { pattern, ranks, messages, seed };
+    fn new(rank: u16, scheme: Scheme, settings: TrafficSettings) -> Self {
         Self {
             settings,
+            scheme,
             rank,
             awaited: scheme.awaited(rank),
             targets: scheme.targets(rank),
@@ -242,8 +248,8 @@ impl Traffic {
     }
 
     fn message(&self, job_group: &JobGroup, target: u16) -> Body {
-        let slot = u64::from(self.rank) * self.settings.bytes;
-        let slot_address = job_group.address(target, INBOX, slot);
+        let slot = self.scheme.slot(self.rank, target);
+        let slot_address = job_group.address(target, INBOX, slot * self.settings.bytes);
         if self.settings.pattern == PatternName::SmallStores {
             return Body::Store {
                 target: slot_address,
@@ -251,7 +257,7 @@ impl Traffic {
                 completion: Completion::Visible,
             };
         }
-        let word = job_group.address(target, COUNTS, 8 * u64::from(self.rank));
+        let word = job_group.address(target, COUNTS, 8 * slot);
         let (region, offset, key) = (word.region, word.offset, word.key);
         let signal = Signal { region, offset, key, kind: SignalKind::Add, value: 1 };
         let source = LocalRange { region: SOURCE, offset: 0, length: self.settings.bytes };
@@ -278,7 +284,7 @@ impl Traffic {
         self.is_waiting = true;
         let body = Body::WaitUntil {
             region: COUNTS,
-            offset: 8 * u64::from(before),
+            offset: 8 * self.scheme.slot(before, self.rank),
             condition: Condition::AtLeast,
             value: self.arrived + 1,
             depends_on: Some(NodeId(before)),
@@ -297,14 +303,10 @@ impl Traffic {
     }
 
     fn check(&mut self, poll: &mut Poll<'_>) -> Result<(), String> {
+        self.check_counts(poll)?;
         let mut found = vec![0; self.settings.bytes as usize];
-        for source in 0..self.expected.len() as u16 {
-            let expected = self.expected[usize::from(source)];
-            self.check_count(poll, source, expected)?;
-            if expected == 0 {
-                continue;
-            }
-            let slot = u64::from(source) * self.settings.bytes;
+        for (source, _) in self.expected.iter().copied() {
+            let slot = self.scheme.slot(source, self.rank) * self.settings.bytes;
             let wanted = self.data(source);
             let compared = poll.memory.compare(INBOX, slot, &wanted, &mut found);
             match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
@@ -325,31 +327,40 @@ impl Traffic {
         Ok(())
     }
 
-    fn check_count(&self, poll: &mut Poll<'_>, source: u16, expected: u64) -> Result<(), String> {
+    /// Compares the counts of all slots. A slot without a sender must have counted nothing.
+    fn check_counts(&self, poll: &mut Poll<'_>) -> Result<(), String> {
         if self.settings.pattern == PatternName::SmallStores {
             return Ok(());
         }
-        let mut word = [0; 8];
-        let offset = 8 * u64::from(source);
-        poll.memory
-            .read(COUNTS, offset, &mut word)
-            .map_err(|fault| format!("own memory failed: {fault:?}"))?;
-        let counted = u64::from_le_bytes(word);
-        if counted == expected {
-            return Ok(());
+        let mut wanted = vec![(None, 0); usize::from(self.scheme.slots(self.rank))];
+        for (source, messages) in self.expected.iter().copied() {
+            wanted[self.scheme.slot(source, self.rank) as usize] = (Some(source), messages);
         }
-        Err(format!("{counted} messages of {} were counted, it sent {expected}", poll.job_group.name(source)))
+        let mut words = vec![0; 8 * wanted.len()];
+        let read = poll.memory.read(COUNTS, 0, &mut words);
+        read.map_err(|fault| format!("own memory failed: {fault:?}"))?;
+        for (slot, ((source, sent), word)) in wanted.into_iter().zip(words.as_chunks().0).enumerate() {
+            let counted = u64::from_le_bytes(*word);
+            if counted != sent {
+                let of = source.map_or_else(
+                    || format!("slot {slot}, which has no sender,"),
+                    |source| poll.job_group.name(source).to_owned(),
+                );
+                return Err(format!("{counted} messages of {of} were counted, it sent {sent}"));
+            }
+        }
+        Ok(())
     }
 }
 
 impl Play for Traffic {
     fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
-        let ranks = job_group.ranks.len() as u64;
+        let slots = u64::from(self.scheme.slots(self.rank));
         let write = Access { read: false, write: true, atomic: false };
         vec![
             job_group.region(SOURCE, self.settings.bytes, Access::READ),
-            job_group.region(INBOX, self.settings.bytes * ranks, write),
-            job_group.region(COUNTS, 8 * ranks, write),
+            job_group.region(INBOX, self.settings.bytes * slots, write),
+            job_group.region(COUNTS, 8 * slots, write),
         ]
     }
 

@@ -5,6 +5,7 @@
 
 use rackloom_plan::PatternName;
 
+use super::shuffle::Shuffle;
 use crate::ranks::pattern::fold;
 
 const PURPOSE: u64 = 0x7472_6166_6669;
@@ -25,27 +26,57 @@ impl Scheme {
         if self.is_drawn() {
             return (0..self.messages).map(|number| self.drawn(rank, number)).collect();
         }
-        // Each rank begins with its next neighbour, so that the ranks do not all send to one target at once.
-        let others = (1..self.ranks).map(|step| (rank + step) % self.ranks);
-        let flows: Vec<(u16, u64)> = others.map(|target| (target, self.flow(rank, target))).collect();
+        let flows = self.flows_from(rank);
         let longest = flows.iter().map(|(_, count)| *count).max().unwrap_or(0);
         let round =
             |number| flows.iter().filter(move |(_, count)| number < *count).map(|(target, _)| *target);
         (0..longest).flat_map(round).collect()
     }
 
-    /// Returns the number of messages that a rank receives, by sender.
-    pub(crate) fn sources(&self, rank: u16) -> Vec<u64> {
-        let count = |source: u16| {
-            if source == rank {
-                0
-            } else if self.is_drawn() {
-                (0..self.messages).filter(|number| self.drawn(source, *number) == rank).count() as u64
-            } else {
-                self.flow(source, rank)
-            }
+    /// Returns the senders of the messages that a rank receives, in ascending order, with the number of messages of each.
+    pub(crate) fn sources(&self, rank: u16) -> Vec<(u16, u64)> {
+        let all = |count: &dyn Fn(u16) -> u64| {
+            let counts =
+                (0..self.ranks).filter(|source| *source != rank).map(|source| (source, count(source)));
+            counts.filter(|(_, count)| *count > 0).collect()
         };
-        (0..self.ranks).map(count).collect()
+        let one = |source: Option<u16>| source.map(|source| (source, self.messages)).into_iter().collect();
+        match self.pattern {
+            _ if self.messages == 0 && self.pattern != PatternName::Experts => Vec::new(),
+            PatternName::Permutation => one(Some(self.circle_neighbour(rank, self.ranks - 1))),
+            PatternName::Pipeline => one(rank.checked_sub(1)),
+            PatternName::KvCache => one(self.kv_cache_source(rank)),
+            PatternName::Incast if rank != 0 => Vec::new(),
+            PatternName::Incast | PatternName::AllToAll | PatternName::TensorParallel => {
+                all(&|_| self.messages)
+            }
+            PatternName::Experts => all(&|_| self.of_expert(rank)),
+            PatternName::Uniform | PatternName::SmallStores => all(&|source| {
+                (0..self.messages).filter(|number| self.drawn(source, *number) == rank).count() as u64
+            }),
+        }
+    }
+
+    /// Returns the number of slots for messages at a rank. Flows that are drawn may come from any rank.
+    pub(crate) fn slots(&self, rank: u16) -> u16 {
+        match self.pattern {
+            PatternName::Permutation => 1,
+            PatternName::Pipeline => u16::from(rank > 0),
+            PatternName::KvCache => u16::from(self.kv_cache_source(rank).is_some()),
+            PatternName::Incast if rank != 0 => 0,
+            _ => self.ranks,
+        }
+    }
+
+    /// Returns the most slots of a rank.
+    pub(crate) fn slots_max(&self) -> u16 {
+        // The first rank receives the incast, the last one has a source in every other pattern.
+        self.slots(0).max(self.slots(self.ranks.saturating_sub(1)))
+    }
+
+    /// Returns the number of the slot at a rank in which the messages of a sender arrive.
+    pub(crate) fn slot(&self, from: u16, to: u16) -> u64 {
+        if self.slots(to) <= 1 { 0 } else { from.into() }
     }
 
     /// Returns the ranks whose messages a rank must receive before it goes on; none in most patterns.
@@ -68,32 +99,47 @@ impl Scheme {
         (rank + 1 + step) % self.ranks
     }
 
-    /// Returns the number of messages from one rank to another.
-    fn flow(&self, from: u16, to: u16) -> u64 {
-        let is_flow = match self.pattern {
-            PatternName::Permutation => self.next_in_circle(from) == to,
-            PatternName::Incast => to == 0,
-            // Tokens to experts of unequal popularity: the k-th gets a k-th of what the first gets (Zipf).
-            PatternName::Experts => return (self.messages / (u64::from(to) + 1)).max(1),
-            PatternName::Pipeline => to == from + 1,
-            PatternName::KvCache => from < self.ranks / 2 && to == from + self.ranks / 2,
-            PatternName::AllToAll | PatternName::TensorParallel => true,
-            PatternName::Uniform | PatternName::SmallStores => false,
-        };
-        u64::from(is_flow) * self.messages
+    /// Returns the targets of a rank with the number of messages to each. A rank begins with its next neighbour, so that the ranks do not all send to
+    /// one target at once.
+    fn flows_from(&self, rank: u16) -> Vec<(u16, u64)> {
+        let others = || (1..self.ranks).map(|step| (rank + step) % self.ranks);
+        let one = |target: Option<u16>| target.map(|target| (target, self.messages)).into_iter().collect();
+        let last = self.ranks - 1;
+        match self.pattern {
+            PatternName::Permutation => one(Some(self.circle_neighbour(rank, 1))),
+            PatternName::Incast => one((rank != 0).then_some(0)),
+            PatternName::Pipeline => one((rank < last).then_some(rank + 1)),
+            PatternName::KvCache => one((rank < self.ranks / 2).then_some(rank + self.ranks / 2)),
+            PatternName::Experts => others().map(|target| (target, self.of_expert(target))).collect(),
+            PatternName::AllToAll | PatternName::TensorParallel => {
+                others().map(|target| (target, self.messages)).collect()
+            }
+            PatternName::Uniform | PatternName::SmallStores => Vec::new(),
+        }
     }
 
-    /// Returns the next rank in a circle of all ranks in random order.
-    fn next_in_circle(&self, rank: u16) -> u16 {
-        let mut circle: Vec<u16> = (0..self.ranks).collect();
-        circle.sort_by_key(|one| fold(self.seed, &[PURPOSE, u64::from(*one) << 32]));
-        let index = circle.iter().position(|one| *one == rank).unwrap_or(0);
-        circle[(index + 1) % circle.len()]
+    /// Returns the number of messages that each rank sends to an expert. Experts are not equally popular: the k-th gets a k-th of what the first gets
+    /// (Zipf).
+    fn of_expert(&self, expert: u16) -> u64 {
+        (self.messages / (u64::from(expert) + 1)).max(1)
+    }
+
+    fn kv_cache_source(&self, rank: u16) -> Option<u16> {
+        rank.checked_sub(self.ranks / 2).filter(|source| *source < self.ranks / 2)
+    }
+
+    /// Returns the rank that is `steps` after this one in a circle of all ranks in random order.
+    fn circle_neighbour(&self, rank: u16, steps: u16) -> u16 {
+        let shuffle = Shuffle::new(self.ranks, fold(self.seed, &[PURPOSE]));
+        let position = u32::from(shuffle.position_of(rank)) + u32::from(steps);
+        shuffle.rank_at((position % u32::from(self.ranks)) as u16)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn scheme(pattern: PatternName, ranks: u16, messages: u64) -> Scheme {
@@ -112,7 +158,19 @@ mod tests {
                     .for_each(|target| sent[usize::from(*target)][usize::from(rank)] += 1);
             }
             for rank in 0..8_u16 {
-                assert_eq!(scheme.sources(rank), sent[usize::from(rank)], "{pattern} at {rank}");
+                let sources = scheme.sources(rank);
+                let slots: BTreeSet<_> =
+                    sources.iter().map(|(source, _)| scheme.slot(*source, rank)).collect();
+                assert_eq!(
+                    slots.len(),
+                    sources.len(),
+                    "{pattern}: each source of {rank} has a slot of its own"
+                );
+                assert!(slots.iter().all(|slot| *slot < scheme.slots(rank).into()), "{pattern} at {rank}");
+                assert!(scheme.slots(rank) <= scheme.slots_max(), "{pattern} at {rank}");
+                let counts =
+                    (0..8).map(|source| sources.iter().find(|one| one.0 == source).map_or(0, |one| one.1));
+                assert_eq!(Vec::from_iter(counts), sent[usize::from(rank)], "{pattern} at {rank}");
             }
             assert!(sent.iter().flatten().sum::<u64>() > 0, "{pattern} sends nothing");
         }
@@ -121,7 +179,9 @@ mod tests {
     #[test]
     fn patterns_have_the_sums_of_their_names() {
         let sums = |pattern| -> Vec<u64> {
-            (0..8).map(|rank| scheme(pattern, 8, 12).sources(rank).iter().sum()).collect()
+            (0..8)
+                .map(|rank| scheme(pattern, 8, 12).sources(rank).iter().map(|(_, count)| count).sum())
+                .collect()
         };
         assert_eq!(sums(PatternName::Permutation), [12; 8]);
         assert_eq!(sums(PatternName::AllToAll), [84; 8]);
@@ -130,5 +190,20 @@ mod tests {
         assert_eq!(sums(PatternName::Pipeline), [0, 12, 12, 12, 12, 12, 12, 12]);
         assert_eq!(sums(PatternName::KvCache), [0, 0, 0, 0, 12, 12, 12, 12]);
         assert_eq!(sums(PatternName::Experts), [84, 42, 28, 21, 14, 14, 7, 7]);
+    }
+
+    #[test]
+    fn a_permutation_is_one_circle_of_all_ranks_that_the_seed_determines() {
+        let circle = |seed: u64, ranks: u16| -> Vec<u16> {
+            let scheme = Scheme { seed, ..scheme(PatternName::Permutation, ranks, 1) };
+            let next = |rank: &u16| Some(scheme.targets(*rank)[0]);
+            std::iter::successors(Some(0), next).take(usize::from(ranks)).collect()
+        };
+        for ranks in [2, 3, 5, 64, 1000] {
+            let ordered: BTreeSet<_> = circle(7, ranks).into_iter().collect();
+            assert_eq!(ordered.len(), usize::from(ranks));
+        }
+        assert_eq!(circle(7, 64), circle(7, 64));
+        assert_ne!(circle(7, 64), circle(8, 64));
     }
 }
