@@ -6,6 +6,7 @@
 pub mod channels;
 pub mod graph;
 mod hops;
+mod report_queue;
 pub mod reports;
 pub mod table;
 pub mod tables;

@@ -4,19 +4,16 @@
 //! an older one is ignored. Flooding may lose frames: heartbeats carry a digest of all reports, and neighbours with
 //! different digests send each other all reports again.
 
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::graph::SharedGraph;
+use super::report_queue::ReportQueue;
 use crate::ids::{Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
 use crate::planted::{PlantedBug, is_planted};
 use crate::wire::control::{IncarnationMark, LinkReport};
-
-/// Queue capacity that is kept when a queue is empty. A rack that comes up needs more once.
-const QUEUE_CAPACITY_KEPT: usize = 64;
 
 /// Order and identity of the newest report of a member, without its links.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +72,7 @@ pub struct Reports {
     latest: Vec<Option<LatestReport>>,
     /// Last report of either end of an edge: the incarnation of the other end to which it carries data, if it does.
     reported_up: Vec<[Option<IncarnationMark>; 2]>,
-    queued: Vec<VecDeque<NodeId>>,
+    queued: Vec<ReportQueue>,
     digest: u32,
 }
 
@@ -101,7 +98,7 @@ impl Reports {
             own_mark: IncarnationMark::of(incarnation),
             latest: vec![None; graph.members.len()],
             reported_up: vec![[None; 2]; graph.edges.len()],
-            queued: vec![VecDeque::new(); graph.links(own).len()],
+            queued: vec![ReportQueue::default(); graph.links(own).len()],
             graph,
             digest: 0,
         }
@@ -227,10 +224,7 @@ impl Reports {
     }
 
     fn queue(&mut self, port: PortId, origin: NodeId) {
-        let queue = &mut self.queued[port.index()];
-        if !queue.contains(&origin) {
-            queue.push_back(origin);
-        }
+        self.queued[port.index()].push(origin);
     }
 
     /// Queues all reports for a neighbour.
@@ -238,7 +232,7 @@ impl Reports {
         let known = (0..self.latest.len()).filter(|index| self.latest[*index].is_some());
         let queue = &mut self.queued[port.index()];
         queue.clear();
-        queue.extend(known.map(|index| NodeId(index as u16)));
+        known.for_each(|index| queue.push(NodeId(index as u16)));
     }
 
     /// Empties the queue of a port.
@@ -254,11 +248,7 @@ impl Reports {
 
     /// Returns the next report for a port.
     pub fn next(&mut self, port: PortId) -> Option<LinkReport> {
-        let queue = &mut self.queued[port.index()];
-        let origin = queue.pop_front()?;
-        if queue.is_empty() && queue.capacity() > QUEUE_CAPACITY_KEPT {
-            *queue = VecDeque::new();
-        }
+        let origin = self.queued[port.index()].pop()?;
         let LatestReport { incarnation, number, is_departure } = self.latest[origin.index()]?;
         let edges = self.reported(origin).map(|link| (link.edge, link.incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
