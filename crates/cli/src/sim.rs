@@ -55,10 +55,9 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     reporting::must_be_writable(&arguments.output)?;
     capture::make_directory(&source.capture)?;
     let Work { plan, faults, inputs, result_shapes } = work;
-    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = match &arguments.trace {
         Some(file) => trace::jobs(file, &plan)?,
-        None => ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.settings.seed, &inputs)).collect(),
+        None => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
     let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
     if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {

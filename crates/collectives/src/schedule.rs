@@ -325,7 +325,9 @@ impl Cursor {
 }
 
 impl Step {
-    fn action(&self, index: usize) -> Option<Action> {
+    /// Returns the action with this number, or `None` after the last one.
+    #[must_use]
+    pub fn action(&self, index: usize) -> Option<Action> {
         let (waits, work) = (self.waits.len(), self.work.len());
         if index < waits {
             Some(Action::Await(self.waits[index]))
@@ -334,6 +336,11 @@ impl Step {
         } else {
             self.sends.get(index - waits - work).map(|&id| Action::Send(id))
         }
+    }
+
+    /// Returns all actions in order.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        (0..).map_while(|number| self.action(number))
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_jobs::Job;
+use rackloom_jobs::collective::Inputs;
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{Instant, NodeId};
@@ -151,8 +152,7 @@ pub(crate) struct Sweep {
 
 /// Runs the plan's all-reduce, with these actions on the rack. Returns the times of each of its sizes.
 pub(crate) fn sweep(plan: &Plan, seed: u64, actions: &[(Instant, Action)]) -> Result<Vec<Sweep>, String> {
-    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let jobs = ranks.map(|rank| rackloom_jobs::build(plan, rank, seed)).collect();
+    let jobs = rackloom_jobs::build_all(plan, seed, &Inputs::Pattern);
     let mut simulation = Simulation::new(plan, seed, jobs);
     for (at, action) in actions {
         simulation.schedule(*at, *action);

@@ -29,7 +29,7 @@ mod survivors;
 pub mod trace;
 pub mod traffic;
 
-pub use build::{Seeds, build, build_from, build_on, objections, play_trace, wait_for};
+pub use build::{Seeds, build, build_all, build_from, build_on, objections, play_trace, wait_for};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
 pub use rackloom_control::{measure, oracle, report, rest};
 pub use ranks::{Rank, data_regions};

@@ -1,8 +1,9 @@
 //! The traffic job in virtual time: completion of each pattern against its closed form, and every byte checked.
 
+use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::report::{TrafficPart, TrafficReport};
 use rackloom_plan::Plan;
-use rackloom_protocol::NodeId;
+
 use rackloom_simulator::Simulation;
 
 const NODES: u64 = 8;
@@ -23,8 +24,7 @@ fn plan(pattern: &str, more: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> (TrafficReport, u64) {
-    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let jobs = ranks.map(|rank| rackloom_jobs::build(plan, rank, 3)).collect();
+    let jobs = rackloom_jobs::build_all(plan, 3, &Inputs::Pattern);
     let mut simulation = Simulation::new(plan, 3, jobs);
     simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
     let results: Vec<_> = simulation.take_jobs().iter_mut().map(|job| job.result()).collect();

@@ -9,6 +9,7 @@
 use std::time::Instant;
 
 use rackloom_calibrate::Goal;
+use rackloom_jobs::collective::Inputs;
 use rackloom_plan::{PayloadMode, Plan};
 use rackloom_protocol::{
     Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
@@ -231,8 +232,7 @@ fn all_reduce(bench: &Bench) -> Result<f64, MeasureError> {
     let begun = Instant::now();
     let plan =
         Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
-    let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
-    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.settings.seed)).collect();
+    let jobs = rackloom_jobs::build_all(&plan, plan.settings.seed, &Inputs::Pattern);
     let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
     simulation.run().map_err(|stalled| MeasureError::Failed(stalled.to_string()))?;
     let results = simulation.take_jobs().iter_mut().map(|job| job.result()).collect::<Vec<_>>();

@@ -7,7 +7,6 @@
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::faults::{DrawLimits, FaultScript, draw};
 use rackloom_plan::{Checks, Clock, Plan};
-use rackloom_protocol::NodeId;
 use rackloom_simulator::Simulation;
 
 use rackloom_runtime::outcome::expectations;
@@ -109,10 +108,7 @@ impl Range {
 
     fn simulate(&self, script: &FaultScript) -> Simulation {
         let plan = self.plan_for(script);
-        let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-        let jobs = ranks
-            .map(|rank| rackloom_jobs::build_on(plan, rank, plan.settings.seed, &self.work.inputs))
-            .collect();
+        let jobs = rackloom_jobs::build_all(plan, plan.settings.seed, &self.work.inputs);
         let mut simulation = Simulation::new(plan, plan.settings.seed, jobs);
         simulation.limit_events(EVENTS_MAX);
         simulation.watch();

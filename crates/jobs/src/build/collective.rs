@@ -7,7 +7,7 @@ use rackloom_plan::{CollectivePlan, OnLoss, Plan};
 
 use super::fabric;
 use super::shared::{Seeds, smallest_memory, timeout_ns};
-use crate::collective::{CollectiveSettings, Inputs};
+use crate::collective::{CollectiveSettings, Common, Inputs};
 
 /// Returns the settings for the plan's collective.
 pub(super) fn settings(
@@ -15,6 +15,7 @@ pub(super) fn settings(
     job: &CollectivePlan,
     seeds: Seeds,
     inputs: &Inputs,
+    common: &Common,
 ) -> CollectiveSettings {
     let default = CollectiveSettings::default();
     let element = job.element;
@@ -41,6 +42,7 @@ pub(super) fn settings(
         planes,
         link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
+        common: common.clone(),
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
@@ -87,7 +89,7 @@ mod tests {
         let plan = plan();
         let mut job = job(&plan);
         (job.sweep.sizes.from_bytes, job.sweep.sizes.to_bytes) = (6, 100);
-        let settings = settings(&plan, &job, 3.into(), &Inputs::Pattern);
+        let settings = settings(&plan, &job, 3.into(), &Inputs::Pattern, &Common::default());
         assert_eq!((settings.sizes, settings.seed), (vec![1, 3, 6, 12, 24], 3));
     }
 
@@ -95,6 +97,6 @@ mod tests {
     fn a_barrier_has_one_size_and_that_is_nothing() {
         let plan = plan();
         let job = CollectivePlan { collective: CollectiveKind::Barrier, ..job(&plan) };
-        assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern).sizes, [0]);
+        assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern, &Common::default()).sizes, [0]);
     }
 }

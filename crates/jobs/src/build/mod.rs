@@ -13,7 +13,7 @@ pub use self::shared::Seeds;
 
 use self::shared::{smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
-use crate::collective::{CollectiveError, Inputs};
+use crate::collective::{CollectiveError, Common, Inputs};
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
@@ -51,8 +51,19 @@ pub fn build_from(
     inputs: &Inputs,
     checkpoints: Checkpoints,
 ) -> Box<dyn Job> {
-    made(plan, rank, seeds.into(), inputs, checkpoints)
+    made(plan, rank, seeds.into(), inputs, checkpoints, &Common::default())
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+}
+
+/// Builds the jobs of all ranks, like [`build_on`] for each, for a process that runs them all. They share what each would compute by itself.
+#[must_use]
+pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<Box<dyn Job>> {
+    let (seeds, common) = (seeds.into(), Common::default());
+    let job = |rank| {
+        made(plan, NodeId(rank), seeds, inputs, Checkpoints::default(), &common)
+            .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+    };
+    (0..plan.endpoint_count() as u16).map(job).collect()
 }
 
 /// Builds the job of a rank without work that waits only for the ranks for which `is_awaited` returns true. A seat of a
@@ -93,14 +104,23 @@ pub fn play_trace(
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
     let mut objections = Vec::from_iter(
-        made(plan, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default()).err(),
+        made(plan, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default(), &Common::default())
+            .err(),
     );
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // Further errors show only if all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
         objections.extend(
-            made(&united, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default()).err(),
+            made(
+                &united,
+                NodeId(0),
+                plan.settings.seed.into(),
+                inputs,
+                Checkpoints::default(),
+                &Common::default(),
+            )
+            .err(),
         );
     }
     objections
@@ -112,6 +132,7 @@ fn made(
     seeds: Seeds,
     inputs: &Inputs,
     checkpoints: Checkpoints,
+    common: &Common,
 ) -> Result<Box<dyn Job>, Objection> {
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
@@ -119,7 +140,7 @@ fn made(
             Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
         }
         JobKind::Collective(job) => {
-            let settings = collective::settings(plan, job, seeds, inputs);
+            let settings = collective::settings(plan, job, seeds, inputs, common);
             let objection = |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
             crate::collective::collective_from(rank, ranks(plan), settings, checkpoints).map_err(objection)?
         }

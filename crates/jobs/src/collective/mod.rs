@@ -7,7 +7,7 @@
 //! is lost, the others end with an error that names it.
 //!
 //! Modules: `start` (construction) · `performance` (the play) · `settings` · `inputs` (input data) · `memory_plan` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying`
-//! (trial runs of algorithms) · `exchange` (agreement on times) · `adapting` (re-choice of the algorithm) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) ·
+//! (trial runs of algorithms) · `exchange` (agreement on times) · `adapting` (re-choice of the algorithm) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) · `prepared` (what ranks share) ·
 //! [`snapshot`] (saving and resuming) · `shrink` (repeating with the remaining ranks).
 
 mod check;
@@ -16,6 +16,7 @@ mod expected;
 mod inputs;
 mod memory_plan;
 mod performance;
+mod prepared;
 mod probe;
 mod run;
 mod settings;
@@ -27,5 +28,13 @@ mod work;
 
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
+pub use self::prepared::Common;
 pub use self::settings::CollectiveSettings;
 pub use self::start::{collective, collective_from};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a value that is whole after a panic of another thread, too.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -5,15 +5,18 @@
 mod adapting;
 mod trying;
 
+use std::sync::Arc;
+
+use rackloom_collectives::Algorithm;
 use rackloom_collectives::adapt::Adaptation;
-use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Instant, NodeId, RegionConfig, RegionId};
 
 use super::check::{Check, Findings, Reference};
 use super::exchange::Exchange;
 use super::inputs::{Given, Inputs};
-use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT, SIGNALS};
+use super::memory_plan::{self, CollectiveError, INPUT, MemoryPlan, OUTPUT, SIGNALS};
+use super::prepared::Prepared;
 use super::probe::{self, Measured, Probe, Probed};
 use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
@@ -100,7 +103,7 @@ enum Stage {
 /// State of the current leg: one size with one algorithm.
 #[derive(Debug)]
 struct Current {
-    schedule: Schedule,
+    prepared: Arc<Prepared>,
     reference: Reference,
     /// Expected time of a run in nanoseconds, if the algorithm was chosen.
     estimate_ns: Option<f64>,
@@ -124,7 +127,7 @@ struct Performance {
     given: Given,
     rank: usize,
     ranks: usize,
-    memory_plan: memory_plan::MemoryPlan,
+    memory_plan: Arc<MemoryPlan>,
     stage: Stage,
     blocks: Blocks,
     /// Number of legs that have begun. A leg is one size with one algorithm. The algorithms of one size follow each
@@ -155,7 +158,7 @@ impl Performance {
         if settings.adapts && !settings.algorithms.is_empty() {
             return Err(CollectiveError::AdaptsNamed);
         }
-        let memory_plan = memory_plan::plan(&settings, ranks.len())?;
+        let memory_plan = settings.common.memory_plan(&settings, ranks.len())?;
         check_arrays(&settings, ranks.len())?;
         let given = Given {
             inputs: settings.inputs.clone(),
@@ -278,12 +281,10 @@ impl Performance {
         if self.settings.adapts && adaptation.is_none() {
             self.notes.push(format!("only {algorithm} is suitable, so it is not chosen again"));
         }
-        let request = memory_plan::request(&self.settings, self.ranks, elements);
-        let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
-        let reference = Reference::new(&schedule);
+        let prepared = self.settings.common.schedule(&self.settings, self.ranks, algorithm, elements)?;
         self.current = Some(Current {
-            schedule,
-            reference,
+            prepared,
+            reference: Reference::default(),
             estimate_ns,
             runs: 0,
             measured_ns: 0,
@@ -318,7 +319,9 @@ impl Performance {
     fn spoil(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
         let trial = self.trials.as_ref().and_then(Trials::schedule);
-        let Some(schedule) = trial.or_else(|| self.current.as_ref().map(|current| &current.schedule)) else {
+        let Some(schedule) =
+            trial.or_else(|| self.current.as_ref().map(|current| &current.prepared.schedule))
+        else {
             return Ok(None);
         };
         let total = schedule.programs[self.rank].output * self.settings.element.bytes();
@@ -338,7 +341,7 @@ impl Performance {
 
     fn run(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
-        match run.advance(poll, &current.schedule, self.settings.element, &mut self.blocks) {
+        match run.advance(poll, &current.prepared.schedule, self.settings.element, &mut self.blocks) {
             RunState::Waiting => return Ok(Some(Step::Waiting)),
             RunState::Again => return Ok(Some(Step::Again)),
             RunState::Failed(fault) => return Err(fault.0),
@@ -363,7 +366,7 @@ impl Performance {
         };
         let is_over = check.advance(
             poll.memory,
-            &current.schedule,
+            &current.prepared,
             &self.given,
             &mut current.reference,
             &mut self.findings,
@@ -473,7 +476,7 @@ impl Performance {
 
     fn end_leg(&mut self) {
         let Some(current) = &self.current else { return };
-        let schedule = &current.schedule;
+        let schedule = &current.prepared.schedule;
         let repetitions = self.settings.repetitions.max(1);
         let collective = schedule.collective;
         let op = if collective.reduces() { self.settings.operation.name() } else { "none" };
@@ -619,8 +622,8 @@ impl Play for Performance {
                 return "the last size".to_owned();
             }
             (Stage::Run(run), Some(current)) => {
-                let steps = current.schedule.programs[self.rank].steps.len();
-                let waits = run.waits_for(&current.schedule);
+                let steps = current.prepared.schedule.programs[self.rank].steps.len();
+                let waits = run.waits_for(&current.prepared.schedule);
                 let waits = waits.map_or_else(String::new, |rank| {
                     format!(", waiting for the data of {}", job_group.name(rank as u16))
                 });
@@ -631,7 +634,7 @@ impl Play for Performance {
             (Stage::Spoil { .. } | Stage::BeforeRun, _) => "starting".to_owned(),
         };
         let Some(current) = &self.current else { return position };
-        let schedule = &current.schedule;
+        let schedule = &current.prepared.schedule;
         let bytes = schedule.elements * self.settings.element.bytes();
         let (run, runs) = (self.runs_per_leg().min(current.runs + 1), self.runs_per_leg());
         format!(
@@ -650,7 +653,7 @@ impl Play for Performance {
 
     fn output(&self) -> Option<Output> {
         let current = self.current.as_ref().filter(|current| current.wrong == 0)?;
-        let elements = current.schedule.programs[self.rank].output as u64;
+        let elements = current.prepared.schedule.programs[self.rank].output as u64;
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
     }
 

@@ -7,6 +7,7 @@ use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::LocalPath;
 
 use super::inputs::{Arrays, Inputs};
+use super::prepared::Common;
 
 /// Settings of a collective job.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct CollectiveSettings {
     pub link_bits_per_s: Option<u64>,
     /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
+    /// What the ranks of this process share.
+    pub common: Common,
     /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
     /// Time to wait for outstanding operations after a break-off, in nanoseconds.
@@ -95,6 +98,7 @@ impl Default for CollectiveSettings {
             planes: 1,
             link_bits_per_s: None,
             memory_bytes: 64 << 20,
+            common: Common::default(),
             start_timeout_ns: 30_000_000_000,
             drain_timeout_ns: 5_000_000_000,
         }

@@ -9,6 +9,7 @@ use rackloom_protocol::{Access, NodeId, RegionConfig};
 
 use super::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
 use super::performance::alone;
+use super::prepared::Common;
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
 use crate::job::Job;
@@ -40,6 +41,8 @@ pub(super) fn shrinking(
         adapts: false,
         servers: Vec::new(),
         shrinks: false,
+        // The schedules of a group are those of its size and members.
+        common: Common::default(),
         ..settings.clone()
     };
     let need = need(&of_group, ranks.len())?;
@@ -51,7 +54,8 @@ pub(super) fn shrinking(
         CollectiveSettings { memory_bytes: settings.memory_bytes - AREAS * need.total_bytes(), ..settings };
     let job = alone(rank, ranks.clone(), whole, checkpoints)?;
     let build = move |members: &[u16], own: NodeId| {
-        let settings = CollectiveSettings { members: members.to_vec(), ..of_group.clone() };
+        let common = Common::default();
+        let settings = CollectiveSettings { members: members.to_vec(), common, ..of_group.clone() };
         let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
         alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())
     };

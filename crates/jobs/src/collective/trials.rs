@@ -17,12 +17,15 @@
 //!
 //! In virtual time computing takes no time and links have exact rates, so the closed forms hold, and there are no trials.
 
+use std::sync::Arc;
+
 use super::check::Reference;
+use super::prepared::Prepared;
 use super::settings::CollectiveSettings;
 use super::{exchange, memory_plan};
 use rackloom_collectives::choose::{self, Choice, Estimate, Fabric};
 use rackloom_collectives::curve::Curve;
-use rackloom_collectives::{Algorithm, Schedule, build};
+use rackloom_collectives::{Algorithm, Schedule};
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
 const TRIAL_BYTES_MAX: usize = 4 << 30;
@@ -142,7 +145,7 @@ pub(crate) struct Trials {
     list: Vec<Trial>,
     /// Number of completed runs.
     done: usize,
-    current: Option<(Schedule, Reference)>,
+    current: Option<(Arc<Prepared>, Reference)>,
     /// Times of the current trial's runs.
     times_ns: Vec<u64>,
     /// Time of each completed trial on this rank.
@@ -184,7 +187,7 @@ impl Trials {
 
     /// Returns the schedule of the current trial.
     pub(crate) fn schedule(&self) -> Option<&Schedule> {
-        self.current.as_ref().map(|(schedule, _)| schedule)
+        self.current.as_ref().map(|(prepared, _)| &prepared.schedule)
     }
 
     /// Returns whether outputs are overwritten and checked in the current trial.
@@ -193,8 +196,8 @@ impl Trials {
     }
 
     /// Returns the schedule of the current trial and the result that its runs must have.
-    pub(crate) fn expected(&mut self) -> Option<(&Schedule, &mut Reference)> {
-        self.current.as_mut().map(|(schedule, reference)| (&*schedule, reference))
+    pub(crate) fn expected(&mut self) -> Option<(&Prepared, &mut Reference)> {
+        self.current.as_mut().map(|(prepared, reference)| (&**prepared, reference))
     }
 
     /// Records the time of a completed run. Returns whether there is another one.
@@ -220,9 +223,8 @@ impl Trials {
     fn prepare(&mut self, settings: &CollectiveSettings, ranks: usize) -> Result<(), String> {
         self.current = None;
         if let Some(trial) = self.list.get(self.medians_ns.len()) {
-            let schedule = schedule(settings, ranks, trial.algorithm, trial.elements)?;
-            let reference = Reference::new(&schedule);
-            self.current = Some((schedule, reference));
+            let prepared = settings.common.schedule(settings, ranks, trial.algorithm, trial.elements)?;
+            self.current = Some((prepared, Reference::default()));
         }
         Ok(())
     }
@@ -271,12 +273,12 @@ fn trials_of(
         // The choice determines the number of segments of a pipeline at this size.
         let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
         let algorithm = named.map_or(algorithm, |one| one.algorithm);
-        let schedule = schedule(settings, ranks, algorithm, elements)?;
+        let prepared = settings.common.schedule(settings, ranks, algorithm, elements)?;
         let expected_ns = named.map_or(0.0, |one| one.time_ns);
-        let bytes = bytes_moved(settings, &schedule);
+        let bytes = bytes_moved(settings, &prepared.schedule);
         let is_small_enough =
             bytes <= SHORT_BYTES_MAX || (bytes <= TRIAL_BYTES_MAX && expected_ns <= TRIAL_NS_MAX);
-        if schedule.transfers.len() > TRANSFERS_MAX {
+        if prepared.schedule.transfers.len() > TRANSFERS_MAX {
             break;
         }
         if !(is_small_enough || trials.is_empty()) {
@@ -300,15 +302,6 @@ fn trials_of(
 fn bytes_moved(settings: &CollectiveSettings, schedule: &Schedule) -> usize {
     let elements: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
     elements.saturating_mul(settings.element.bytes())
-}
-
-fn schedule(
-    settings: &CollectiveSettings,
-    ranks: usize,
-    algorithm: Algorithm,
-    elements: usize,
-) -> Result<Schedule, String> {
-    build(&memory_plan::request(settings, ranks, elements), algorithm).map_err(|refused| refused.to_string())
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Re-choice of the algorithm while a collective job runs.
 
+use rackloom_collectives::Algorithm;
 use rackloom_collectives::adapt::{Adaptation, Cause, Outcome};
-use rackloom_collectives::{Algorithm, build};
 
 use super::{Current, Performance, Stage};
 use crate::collective::check::Reference;
 use crate::collective::exchange::Exchange;
-use crate::collective::memory_plan;
 use crate::report::{Rechoice, RechoiceCause, TriedAlgorithm};
 
 /// Largest number of results of trials that a row of the report keeps.
@@ -39,14 +38,15 @@ impl Performance {
         let Some(adaptation) = &mut current.adaptation else { return Ok(()) };
         let outcome = adaptation.agree(figure_ns);
         let algorithm = adaptation.algorithm();
-        if algorithm != current.schedule.algorithm {
-            let request = memory_plan::request(&self.settings, self.ranks, current.schedule.elements);
-            current.schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
-            current.reference = Reference::new(&current.schedule);
+        let elements = current.prepared.schedule.elements;
+        if algorithm != current.prepared.schedule.algorithm {
+            let settings = &self.settings;
+            current.prepared = settings.common.schedule(settings, self.ranks, algorithm, elements)?;
+            current.reference = Reference::default();
         }
         if let Some(outcome) = outcome {
-            let bytes = current.schedule.elements * self.settings.element.bytes();
-            self.notes.push(format!("{} of {bytes} bytes: {outcome}", current.schedule.collective));
+            let bytes = elements * self.settings.element.bytes();
+            self.notes.push(format!("{} of {bytes} bytes: {outcome}", current.prepared.schedule.collective));
             if current.rechoices.len() < RECHOICES_MAX {
                 current.rechoices.push(in_report(&outcome));
             }

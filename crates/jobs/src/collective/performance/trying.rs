@@ -59,10 +59,10 @@ impl Performance {
         let (Stage::CheckTrial { check, time_ns }, Some(trials)) = (&mut self.stage, &mut self.trials) else {
             return Ok(None);
         };
-        let Some((schedule, reference)) = trials.expected() else { return Ok(None) };
+        let Some((prepared, reference)) = trials.expected() else { return Ok(None) };
         let is_over = check.advance(
             poll.memory,
-            schedule,
+            prepared,
             &self.given,
             reference,
             &mut self.findings,
