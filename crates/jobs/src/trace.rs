@@ -4,6 +4,8 @@
 //! outstanding waits, and its latency counts from the moment at which it was begun. At the end each rank compares the
 //! received data and counts with the trace.
 
+use std::sync::Arc;
+
 use rackloom_plan::trace::{TraceKind, TraceLine};
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Comparison, Completion, Instant, LocalRange, NodeId, RegionConfig, RegionId,
@@ -74,7 +76,7 @@ pub enum TraceError {
 /// The trace does not fit into memory, or the ranks belong to several tenants.
 pub fn trace(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: TraceSettings,
     lines: &[TraceLine],
 ) -> Result<Box<dyn Job>, TraceError> {

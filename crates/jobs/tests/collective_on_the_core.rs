@@ -19,7 +19,7 @@ use rig::Rig;
 
 const SEGMENTS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-fn ranks(plan: &Plan) -> Vec<Rank> {
+fn ranks(plan: &Plan) -> Arc<[Rank]> {
     let endpoints = plan.members.iter().take(plan.endpoint_count());
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
@@ -242,7 +242,7 @@ fn a_killed_rank_is_named_by_every_other_wherever_they_are() {
 fn what_cannot_be_done_is_refused_before_anything_starts() {
     let refused = |settings: CollectiveSettings, tenants: [u16; 2]| {
         let rank = |tenant| Rank { name: "n".into(), tenant: rackloom_protocol::Tenant(tenant) };
-        let ranks = tenants.map(rank).to_vec();
+        let ranks = tenants.map(rank).into();
         collective(rackloom_protocol::NodeId(0), ranks, settings).err().map(|error| error.to_string())
     };
     let all_reduce = once(Collective::AllReduce, Algorithm::Ring, ElementType::F32, 100);

@@ -4,6 +4,8 @@ mod collective;
 mod fabric;
 mod shared;
 
+use std::sync::Arc;
+
 use rackloom_collectives::Refused;
 use rackloom_plan::trace::TraceLine;
 use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
@@ -51,16 +53,16 @@ pub fn build_from(
     inputs: &Inputs,
     checkpoints: Checkpoints,
 ) -> Box<dyn Job> {
-    made(plan, rank, seeds.into(), inputs, checkpoints, &Common::default())
+    made(plan, rank, &ranks(plan), seeds.into(), inputs, checkpoints, &Common::default())
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
 /// Builds the jobs of all ranks, like [`build_on`] for each, for a process that runs them all. They share what each would compute by itself.
 #[must_use]
 pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<Box<dyn Job>> {
-    let (seeds, common) = (seeds.into(), Common::default());
+    let (seeds, ranks, common) = (seeds.into(), ranks(plan), Common::default());
     let job = |rank| {
-        made(plan, NodeId(rank), seeds, inputs, Checkpoints::default(), &common)
+        made(plan, NodeId(rank), &ranks, seeds, inputs, Checkpoints::default(), &common)
             .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
     };
     (0..plan.endpoint_count() as u16).map(job).collect()
@@ -71,8 +73,12 @@ pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<B
 /// the own rank.
 #[must_use]
 pub fn wait_for(plan: &Plan, is_awaited: impl Fn(NodeId) -> bool) -> Box<dyn Job> {
-    let others = (0..).map(NodeId).zip(ranks(plan)).filter(|(node, _)| is_awaited(*node));
-    let others = others.map(|(node, rank)| (node, rank.name)).collect();
+    let others = (0..)
+        .map(NodeId)
+        .zip(ranks(plan).iter())
+        .filter(|(node, _)| is_awaited(*node))
+        .map(|(node, rank)| (node, rank.name.clone()))
+        .collect();
     Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
 }
 
@@ -104,8 +110,16 @@ pub fn play_trace(
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
     let mut objections = Vec::from_iter(
-        made(plan, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default(), &Common::default())
-            .err(),
+        made(
+            plan,
+            NodeId(0),
+            &ranks(plan),
+            plan.settings.seed.into(),
+            inputs,
+            Checkpoints::default(),
+            &Common::default(),
+        )
+        .err(),
     );
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // Further errors show only if all ranks are of one tenant.
@@ -129,6 +143,7 @@ pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
 fn made(
     plan: &Plan,
     rank: NodeId,
+    ranks: &Arc<[Rank]>,
     seeds: Seeds,
     inputs: &Inputs,
     checkpoints: Checkpoints,
@@ -136,33 +151,40 @@ fn made(
 ) -> Result<Box<dyn Job>, Objection> {
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
-            let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seeds));
+            let litmus = Litmus::new(rank, ranks.to_vec(), litmus_settings(plan, seeds));
             Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
         }
         JobKind::Collective(job) => {
             let settings = collective::settings(plan, job, seeds, inputs, common);
             let objection = |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
-            crate::collective::collective_from(rank, ranks(plan), settings, checkpoints).map_err(objection)?
+            crate::collective::collective_from(rank, ranks.clone(), settings, checkpoints)
+                .map_err(objection)?
         }
-        JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seeds))?,
+        JobKind::Latency(sweep) => paired(rank, ranks, pair_settings(plan, Measure::Latency, sweep, seeds))?,
         JobKind::Bandwidth(sweep) => {
-            paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seeds))?
+            paired(rank, ranks, pair_settings(plan, Measure::Bandwidth, sweep, seeds))?
         }
-        JobKind::Traffic(job) => trafficked(plan, rank, job, seeds)?,
+        JobKind::Traffic(job) => trafficked(plan, rank, ranks, job, seeds)?,
         JobKind::None => wait_for(plan, |other| other != rank),
     })
 }
 
-fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn Job>, Objection> {
+fn paired(rank: NodeId, ranks: &Arc<[Rank]>, settings: PairSettings) -> Result<Box<dyn Job>, Objection> {
     let about = |error: &PairError| match error {
         PairError::TooLarge { .. } => Subject::Memory,
         PairError::SeveralTenants => Subject::Tenants,
         PairError::TooFew(_) => Subject::Collective,
     };
-    pairs(rank, ranks(plan), settings).map_err(|error| Objection::new(about(&error), error.reason()))
+    pairs(rank, ranks.clone(), settings).map_err(|error| Objection::new(about(&error), error.reason()))
 }
 
-fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Result<Box<dyn Job>, Objection> {
+fn trafficked(
+    plan: &Plan,
+    rank: NodeId,
+    ranks: &Arc<[Rank]>,
+    job: &TrafficPlan,
+    seeds: Seeds,
+) -> Result<Box<dyn Job>, Objection> {
     let default = PairSettings::new(Measure::Bandwidth);
     let settings = TrafficSettings {
         pattern: job.pattern,
@@ -180,7 +202,7 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
         TrafficError::SeveralTenants => Subject::Tenants,
         TrafficError::TooFew(_) => Subject::Collective,
     };
-    traffic(rank, ranks(plan), settings).map_err(|error| Objection::new(about(&error), error.reason()))
+    traffic(rank, ranks.clone(), settings).map_err(|error| Objection::new(about(&error), error.reason()))
 }
 
 const fn of_collective(error: &CollectiveError) -> Subject {
@@ -213,7 +235,7 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
 }
 
 /// Returns the ranks. Endpoints come first in a plan, so a rank's number is its node's.
-fn ranks(plan: &Plan) -> Vec<Rank> {
+fn ranks(plan: &Plan) -> Arc<[Rank]> {
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }

@@ -41,7 +41,7 @@ const SPOILED: u8 = 0xa5;
 /// Returns one rank of a job that does not go on after a loss.
 pub(super) fn alone(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: CollectiveSettings,
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, CollectiveError> {

@@ -4,6 +4,8 @@
 //! A group does an all-reduce by the ring and a barrier by dissemination, even if the whole rack used another
 //! algorithm. Any number of ranks can run both, one included, and their memory is known beforehand.
 
+use std::sync::Arc;
+
 use rackloom_collectives::{Algorithm, Collective};
 use rackloom_protocol::{Access, NodeId, RegionConfig};
 
@@ -19,7 +21,7 @@ use crate::survivors::{AREAS, RANKS_MAX, Survivors};
 /// Returns one rank of a collective that the remaining ranks repeat after a loss.
 pub(super) fn shrinking(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: CollectiveSettings,
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, CollectiveError> {

@@ -1,5 +1,7 @@
 //! Construction of one rank of a collective job: with or without a repetition by the remaining ranks after a loss.
 
+use std::sync::Arc;
+
 use rackloom_protocol::NodeId;
 
 use super::memory_plan::CollectiveError;
@@ -16,7 +18,7 @@ use crate::ranks::Rank;
 /// As for [`collective_from`].
 pub fn collective(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: CollectiveSettings,
 ) -> Result<Box<dyn Job>, CollectiveError> {
     collective_from(rank, ranks, settings, Checkpoints::default())
@@ -28,7 +30,7 @@ pub fn collective(
 /// The job does not fit into memory, the algorithm does not support the collective, or arrays have the wrong length.
 pub fn collective_from(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: CollectiveSettings,
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, CollectiveError> {

@@ -8,6 +8,7 @@ mod exchange;
 mod settings;
 
 use std::fmt;
+use std::sync::Arc;
 
 use rackloom_collectives::Reason;
 use rackloom_plan::faults::JobPosition;
@@ -92,7 +93,7 @@ fn largest(settings: &PairSettings) -> u64 {
 ///
 /// # Errors
 /// The job does not fit into memory, there are fewer than two ranks, or the ranks belong to several tenants.
-pub fn pairs(rank: NodeId, ranks: Vec<Rank>, settings: PairSettings) -> Result<Box<dyn Job>, PairError> {
+pub fn pairs(rank: NodeId, ranks: Arc<[Rank]>, settings: PairSettings) -> Result<Box<dyn Job>, PairError> {
     check(&ranks, &settings)?;
     let limits = Limits {
         start_timeout_ns: settings.start_timeout_ns,

@@ -6,6 +6,7 @@
 //! breaks off notifies all others, and a timeout is the last resort.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
@@ -127,7 +128,7 @@ pub(crate) struct Ensemble<P> {
 }
 
 impl<P: Play> Ensemble<P> {
-    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, key_seed: u64, limits: Limits, play: P) -> Self {
+    pub(crate) fn new(rank: NodeId, ranks: Arc<[Rank]>, key_seed: u64, limits: Limits, play: P) -> Self {
         let issuer = Issuer::new(limits.outstanding_max, limits.start_timeout_ns);
         let barrier = Barrier::new((0..ranks.len() as u16).collect(), rank.0);
         Self {

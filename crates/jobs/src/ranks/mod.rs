@@ -10,6 +10,8 @@ pub(crate) mod pattern;
 pub(crate) mod request;
 pub(crate) mod start;
 
+use std::sync::Arc;
+
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, RemoteAddress, Tenant};
 
 use self::barrier::{BARRIER_WORDS, Grounds};
@@ -40,13 +42,13 @@ const KEY_PURPOSE: u64 = 0x6b65_7973;
 /// One rank, with the list of all ranks.
 pub(crate) struct JobGroup {
     pub(crate) rank: u16,
-    pub(crate) ranks: Vec<Rank>,
+    pub(crate) ranks: Arc<[Rank]>,
     key_seed: u64,
 }
 
 impl JobGroup {
     /// Returns the view of `rank`. All keys of the job's regions are derived from `key_seed`.
-    pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, key_seed: u64) -> Self {
+    pub(crate) const fn new(rank: u16, ranks: Arc<[Rank]>, key_seed: u64) -> Self {
         Self { rank, ranks, key_seed }
     }
 

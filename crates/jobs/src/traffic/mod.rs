@@ -10,6 +10,7 @@ mod shuffle;
 mod targets;
 
 use std::fmt;
+use std::sync::Arc;
 
 use rackloom_collectives::Reason;
 use rackloom_plan::PatternName;
@@ -130,7 +131,7 @@ fn memory_needed(bytes: u64, slots: u16) -> u64 {
 /// The job does not fit into memory, there are fewer than two ranks, or another condition of [`TrafficError`] holds.
 pub fn traffic(
     rank: NodeId,
-    ranks: Vec<Rank>,
+    ranks: Arc<[Rank]>,
     settings: TrafficSettings,
 ) -> Result<Box<dyn Job>, TrafficError> {
     check(&ranks, &settings)?;
