@@ -284,9 +284,15 @@ impl Run {
     /// Returns the rank whose signal is awaited.
     #[must_use]
     pub fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
+        self.awaited(schedule).map(|id| schedule.transfer(id).from)
+    }
+
+    /// Returns the transfer whose signal is awaited.
+    #[must_use]
+    pub fn awaited(&self, schedule: &Schedule) -> Option<TransferId> {
         let mut cursor = self.cursor;
         match cursor.action(&schedule.programs[self.rank]) {
-            Some(Action::Await(id)) if self.is_waiting => Some(schedule.transfer(id).from),
+            Some(Action::Await(id)) if self.is_waiting => Some(id),
             _ => None,
         }
     }

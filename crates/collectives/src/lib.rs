@@ -18,6 +18,7 @@ pub mod collective;
 pub mod curve;
 mod estimate;
 pub mod execute;
+pub mod fingerprint;
 mod fabric;
 mod named;
 pub mod partition;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Rack, at, local, plan, put};
-use rackloom_jobs::{Job, JobResult};
+use rackloom_jobs::{Inputs, Job, JobResult};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{PayloadMode, Plan};
 use rackloom_protocol::{Instant, JobMemory, NodeId};
@@ -21,7 +21,7 @@ struct Seen {
 }
 
 fn run(plan: &Plan) -> (Seen, Outcome, Vec<JobResult>) {
-    let jobs = (0..NODES).map(|rank| rackloom_jobs::build(plan, NodeId(rank), 7)).collect();
+    let jobs = rackloom_jobs::build_all(plan, 7, &Inputs::Pattern);
     let mut simulation = Simulation::new(plan, 7, jobs);
     let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
     let directions = [Direction::Forward, Direction::Backward];
@@ -90,6 +90,26 @@ fn modes_differ_in_nothing_but_bytes_on_links_that_lose_duplicate_and_reorder() 
     ));
 }
 
+#[test]
+fn collectives_take_the_same_time_without_payload_and_are_checked() {
+    let algorithms = ["auto", "ring", "ring-pipeline", "halving-doubling", "two-shot", "tree", "one-shot"];
+    let links = ["link: {rate: 100Gbit/s}", "link: {rate: 100Gbit/s, loss: 2%, duplicate: 2%, reorder: 2%}"];
+    for (algorithm, link) in algorithms.into_iter().flat_map(|algorithm| links.map(|link| (algorithm, link))) {
+        let size = "bytes: 100000B, repetitions: 2, warm_up: 1";
+        let job = format!("job: {{collective: {{algorithm: {algorithm}, {size}}}}}");
+        must_agree(&format!("shape: {{ring: {{nodes: 4}}}}, {link}, {job}"));
+    }
+    for collective in
+        ["all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter", "all-to-all", "scan", "exclusive-scan"]
+    {
+        let job = format!("job: {{collective: {{collective: {collective}, bytes: 64KiB, repetitions: 2, type: f16}}}}");
+        must_agree(&format!("shape: {{star: {{nodes: 4}}}}, link: {{rate: 100Gbit/s}}, {job}"));
+    }
+    let servers = "shape: {ring: {nodes: 4}}, servers: {a: [n0, n1], b: [n2, n3]}, link: {rate: 100Gbit/s}";
+    let job = "job: {collective: {bytes: 64KiB, repetitions: 2, on_loss: shrink}}";
+    must_agree(&format!("{servers}, {job}"));
+}
+
 /// Two nodes per server: their accesses to each other's memory use no frame, and take equal time in every mode.
 #[test]
 fn modes_differ_in_nothing_but_bytes_on_the_local_path() {
@@ -136,9 +156,8 @@ fn frames_in_flight_keep_the_bytes_with_which_they_left() {
 
 #[test]
 fn jobs_that_check_every_byte_refuse_the_other_modes() {
-    for (job, reason) in [("litmus", "compares every byte"), ("collective", "computes with what it gets")] {
-        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job}\npayload: elided\n");
-        let error = Plan::parse(&text, "test").unwrap_err().to_string();
-        assert!(error.contains("test:4:10") && error.contains(reason) && error.contains("hint:"), "{error}");
-    }
+    let text = "name: r\nshape: {ring: {nodes: 4}}\njob: litmus\npayload: elided\n";
+    let error = Plan::parse(text, "test").unwrap_err().to_string();
+    let reason = "compares every byte";
+    assert!(error.contains("test:4:10") && error.contains(reason) && error.contains("hint:"), "{error}");
 }

@@ -9,7 +9,7 @@ mod common;
 use std::sync::{Mutex, PoisonError};
 
 use common::plan;
-use rackloom_jobs::build;
+use rackloom_jobs::{Inputs, build, build_all};
 use rackloom_plan::faults::{DrawLimits, FaultScript, draw, shrink};
 use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
@@ -120,4 +120,30 @@ fn used_frames_to_earlier_incarnations_are_found() {
 #[test]
 fn credits_that_leak_are_found() {
     is_found_and_small(PlantedBug::CreditLeak, SUMS);
+}
+
+/// The check of the job itself, without the simulator's oracles.
+#[test]
+fn a_collective_without_payload_finds_packets_that_are_taken_twice_and_data_behind_their_signal() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let link = "link: {rate: 100Gbit/s, duplicate: 5%, loss: 5%}";
+    let job = "job: {collective: {algorithm: ring, bytes: 256KiB, repetitions: 2, warm_up: 1}}";
+    let plan = plan(&format!("{{name: elided, shape: {{ring: {{nodes: 4}}}}, payload: elided, {link}, {job}}}"));
+    let failures = |bug| {
+        plant(bug);
+        let mut simulation = Simulation::new(&plan, 7, build_all(&plan, 7, &Inputs::Pattern));
+        simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+        plant(None);
+        let mut jobs = simulation.take_jobs();
+        let results = jobs.iter_mut().map(|job| job.result());
+        results.flat_map(|result| result.failures).map(|failure| format!("{failure:?}")).collect::<Vec<_>>()
+    };
+    assert_eq!(failures(None), [""; 0]);
+    for (bug, reason) in [
+        (PlantedBug::TakenTwice, "bytes of all-reduce arrived in the"),
+        (PlantedBug::SignalOvertakesData, "arrived before its data"),
+    ] {
+        let found = failures(Some(bug));
+        assert!(found.iter().any(|failure| failure.contains(reason)), "{}: {found:?}", bug.name());
+    }
 }

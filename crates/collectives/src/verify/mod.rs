@@ -16,6 +16,7 @@ mod structure;
 mod symbolic;
 
 pub use finding::Finding;
+pub use promise::{Contributors, Promise, promised};
 
 use crate::schedule::Schedule;
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::Finding;
 use super::order::Order;
-use super::promise::{Contributors, Promise, promise};
+use super::promise::{Contributors, One, promise};
 use crate::schedule::{Buffer, Local, Program, Schedule, Span};
 
 /// A symbolic value.
@@ -177,7 +177,7 @@ impl Memory {
         }
     }
 
-    fn wrong(&self, rank: usize, element: usize, found: Cell, expected: Promise) -> Finding {
+    fn wrong(&self, rank: usize, element: usize, found: Cell, expected: One) -> Finding {
         let found = found.map_or("never written".to_owned(), |value| {
             format!("position {} of ranks {:?}", value.position, self.multisets.lists[value.ranks as usize])
         });

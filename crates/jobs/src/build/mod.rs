@@ -129,6 +129,7 @@ pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
             made(
                 &united,
                 NodeId(0),
+                &ranks(&united),
                 plan.settings.seed.into(),
                 inputs,
                 Checkpoints::default(),

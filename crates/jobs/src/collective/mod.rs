@@ -23,6 +23,7 @@ mod settings;
 mod shrink;
 pub mod snapshot;
 mod start;
+mod symbols;
 mod trials;
 mod work;
 

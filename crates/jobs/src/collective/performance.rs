@@ -21,6 +21,7 @@ use super::probe::{self, Measured, Probe, Probed};
 use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
+use super::symbols::{self, Symbols};
 use super::trials::{Trials, Tried};
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
@@ -143,6 +144,10 @@ struct Performance {
     rows: Vec<SweepRow>,
     notes: Vec<String>,
     checkpoints: Checkpoints,
+    /// The memory keeps no payload.
+    is_elided: bool,
+    /// Fingerprints of the current run, if the memory keeps no payload.
+    symbols: Option<Symbols>,
 }
 
 impl Performance {
@@ -189,6 +194,8 @@ impl Performance {
             rows: Vec::new(),
             notes: Vec::new(),
             checkpoints,
+            is_elided: false,
+            symbols: None,
             settings,
         })
     }
@@ -243,6 +250,9 @@ impl Performance {
 
     fn fill(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
+        if symbols::are_needed(poll.memory) {
+            return self.fill_none();
+        }
         let total = self.memory_plan.needs[self.rank].input_bytes as usize;
         let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
@@ -254,6 +264,18 @@ impl Performance {
         if *done < total {
             return Ok(Some(Step::Again));
         }
+        self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextLeg };
+        Ok(None)
+    }
+
+    /// Begins a job on memory that keeps no payload: there is no input to write.
+    fn fill_none(&mut self) -> Result<Option<Step>, String> {
+        if !matches!(self.settings.inputs, Inputs::Pattern) || self.checkpoints.save.is_some() {
+            return Err("`payload` is elided, so there are no arrays and no snapshots".to_owned());
+        }
+        self.is_elided = true;
+        self.blocks = symbols::blocks(self.settings.element);
+        self.notes.push(symbols::NOTE.to_owned());
         self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextLeg };
         Ok(None)
     }
@@ -318,6 +340,9 @@ impl Performance {
 
     fn spoil(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
+        if self.is_elided {
+            return Ok(self.begin_symbols(poll));
+        }
         let trial = self.trials.as_ref().and_then(Trials::schedule);
         let Some(schedule) =
             trial.or_else(|| self.current.as_ref().map(|current| &current.prepared.schedule))
@@ -339,9 +364,28 @@ impl Performance {
         Ok(None)
     }
 
+    /// Sets the fingerprints of the input for the next run.
+    fn begin_symbols(&mut self, poll: &Poll<'_>) -> Option<Step> {
+        let program = &self.current.as_ref()?.prepared.schedule.programs[self.rank];
+        let number = self.run_number(self.runs + 1);
+        self.symbols = Some(Symbols::new(poll.memory, program, &self.given, self.rank, number));
+        self.stage = Stage::BeforeRun;
+        None
+    }
+
+    /// Returns the number of a run of the sizes, as its signals have it.
+    fn run_number(&self, run: u64) -> u64 {
+        self.tried.as_ref().map_or(0, |tried| tried.runs) + run
+    }
+
     fn run(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
-        match run.advance(poll, &current.prepared.schedule, self.settings.element, &mut self.blocks) {
+        let (prepared, element, blocks) = (&current.prepared, self.settings.element, &mut self.blocks);
+        let state = match &mut self.symbols {
+            Some(symbols) => run.advance_with(symbols, poll, prepared, element, blocks),
+            None => run.advance(poll, &prepared.schedule, element, blocks),
+        };
+        match state {
             RunState::Waiting => return Ok(Some(Step::Waiting)),
             RunState::Again => return Ok(Some(Step::Again)),
             RunState::Failed(fault) => return Err(fault.0),
@@ -364,14 +408,19 @@ impl Performance {
         let (Stage::Check(check), Some(current)) = (&mut self.stage, &mut self.current) else {
             return Ok(None);
         };
-        let is_over = check.advance(
-            poll.memory,
-            &current.prepared,
-            &self.given,
-            &mut current.reference,
-            &mut self.findings,
-            &mut self.blocks,
-        )?;
+        let is_over = match self.symbols.take() {
+            Some(symbols) => {
+                symbols.check(poll.memory, &current.prepared, &self.given, self.rank).map(|()| true)?
+            }
+            None => check.advance(
+                poll.memory,
+                &current.prepared,
+                &self.given,
+                &mut current.reference,
+                &mut self.findings,
+                &mut self.blocks,
+            )?,
+        };
         if !is_over {
             return Ok(Some(Step::Again));
         }
@@ -581,8 +630,7 @@ impl Play for Performance {
             Stage::BeforeSave => self.begin_save(),
             Stage::BeforeRun => {
                 self.runs += 1;
-                let tried = self.tried.as_ref().map_or(0, |tried| tried.runs);
-                self.stage = Stage::Run(Run::new(self.rank, tried + self.runs, now));
+                self.stage = Stage::Run(Run::new(self.rank, self.run_number(self.runs), now));
             }
             _ => {}
         }
@@ -592,6 +640,11 @@ impl Play for Performance {
         match &mut self.stage {
             Stage::Probe(probe) => probe.succeeded(poll.now, outcome),
             Stage::Run(run) | Stage::Trial(run) if outcome.kind == OperationKind::WaitUntil => {
+                if let (Some(symbols), Some(current)) = (&mut self.symbols, &self.current)
+                    && let Some(id) = run.awaited(&current.prepared.schedule)
+                {
+                    symbols.receive(poll.memory, &current.prepared, id, self.settings.element.bytes());
+                }
                 return run.arrived(value);
             }
             _ => {}
@@ -652,7 +705,7 @@ impl Play for Performance {
     }
 
     fn output(&self) -> Option<Output> {
-        let current = self.current.as_ref().filter(|current| current.wrong == 0)?;
+        let current = self.current.as_ref().filter(|current| current.wrong == 0 && !self.is_elided)?;
         let elements = current.prepared.schedule.programs[self.rank].output as u64;
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
     }

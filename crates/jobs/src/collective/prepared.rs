@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use rackloom_collectives::{Algorithm, Schedule, build};
+use rackloom_collectives::fingerprint::{Line, Sums, Values};
+use rackloom_collectives::{Algorithm, Schedule, TransferId, build};
 
 use super::expected::{Index, Origin};
 use super::locked;
@@ -25,6 +26,8 @@ struct Inner {
     memory_plan: OnceLock<Result<Arc<MemoryPlan>, CollectiveError>>,
     /// Schedules that a rank uses now.
     schedules: Mutex<HashMap<(Algorithm, usize), Weak<Prepared>>>,
+    /// Handles of the groups that repeat the collective after a loss, by their members.
+    groups: Mutex<HashMap<Vec<u16>, Common>>,
 }
 
 /// A schedule, and what the checks of its results need.
@@ -34,6 +37,10 @@ pub(crate) struct Prepared {
     index: OnceLock<Index>,
     /// Digests of the expected elements of each origin that a rank has checked.
     digests: Mutex<HashMap<Origin, u64>>,
+    /// Fingerprints of transfers in flight, by transfer and run.
+    flights: Mutex<HashMap<(TransferId, u64), Values>>,
+    /// Sums of the fingerprints of the inputs of one run.
+    sums: Mutex<Option<(u64, Arc<Sums>)>>,
 }
 
 impl Common {
@@ -44,6 +51,11 @@ impl Common {
         ranks: usize,
     ) -> Result<Arc<MemoryPlan>, CollectiveError> {
         self.inner.memory_plan.get_or_init(|| memory_plan::plan(settings, ranks).map(Arc::new)).clone()
+    }
+
+    /// Returns the handle of a group of these ranks.
+    pub(crate) fn of_group(&self, members: &[u16]) -> Self {
+        locked(&self.inner.groups).entry(members.to_vec()).or_default().clone()
     }
 
     /// Returns the schedule of the job for an array of this many elements.
@@ -70,7 +82,8 @@ impl Common {
 
 impl Prepared {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        Self { schedule, index: OnceLock::new(), digests: Mutex::default() }
+        let (digests, flights, sums) = Default::default();
+        Self { schedule, index: OnceLock::new(), digests, flights, sums }
     }
 
     /// Returns the index of the schedule, which is computed at the first call.
@@ -86,6 +99,33 @@ impl Prepared {
     /// Records the digest of the expected elements of an origin.
     pub(crate) fn record_digest(&self, origin: Origin, digest: u64) {
         locked(&self.digests).insert(origin, digest);
+    }
+
+    /// Records the fingerprints of a transfer that is sent.
+    pub(crate) fn send(&self, id: TransferId, run: u64, values: Values) {
+        locked(&self.flights).insert((id, run), values);
+    }
+
+    /// Takes the fingerprints of a transfer that has arrived. `None` if it was not sent.
+    pub(crate) fn receive(&self, id: TransferId, run: u64) -> Option<Values> {
+        locked(&self.flights).remove(&(id, run))
+    }
+
+    /// Returns the sums of the fingerprints of the inputs in a run. `line` returns those of a rank.
+    pub(crate) fn sums(&self, run: u64, line: impl Fn(usize) -> Line) -> Arc<Sums> {
+        let mut known = locked(&self.sums);
+        if let Some((of_run, sums)) = &*known
+            && *of_run == run
+        {
+            return Arc::clone(sums);
+        }
+        let mut sums = vec![Line::default()];
+        for rank in 0..self.schedule.ranks() {
+            sums.push(sums[rank].plus(line(rank)));
+        }
+        let sums: Arc<Sums> = sums.into();
+        *known = Some((run, Arc::clone(&sums)));
+        sums
     }
 }
 

@@ -13,6 +13,8 @@ use rackloom_protocol::{
 };
 
 use super::memory_plan::SIGNALS;
+use super::prepared::Prepared;
+use super::symbols::Symbols;
 use super::work::{Blocks, combine, read, region_of, write};
 use crate::ranks::NOTHING;
 use crate::ranks::ensemble::Poll;
@@ -60,6 +62,11 @@ impl Run {
         self.inner.waits_for(schedule)
     }
 
+    /// Returns the transfer whose signal is waited for.
+    pub(super) fn awaited(&self, schedule: &Schedule) -> Option<TransferId> {
+        self.inner.awaited(schedule)
+    }
+
     /// Records that a wait completed with the word's value.
     pub(crate) fn arrived(&mut self, value: u64) -> Result<(), String> {
         if value != self.inner.number() {
@@ -76,8 +83,21 @@ impl Run {
         element: ElementType,
         blocks: &mut Blocks,
     ) -> RunState {
-        let mut around = OnPoll { poll, element };
+        let mut around = OnPoll { poll, element, symbols: None };
         self.inner.advance(&mut around, schedule, blocks)
+    }
+
+    /// Advances a run on memory that keeps no payload. Reductions must be such that memory could do them: those of `super::symbols::blocks`.
+    pub(super) fn advance_with(
+        &mut self,
+        symbols: &mut Symbols,
+        poll: &mut Poll<'_>,
+        prepared: &Prepared,
+        element: ElementType,
+        blocks: &mut Blocks,
+    ) -> RunState {
+        let mut around = OnPoll { poll, element, symbols: Some((symbols, prepared)) };
+        self.inner.advance(&mut around, &prepared.schedule, blocks)
     }
 }
 
@@ -85,6 +105,8 @@ impl Run {
 struct OnPoll<'t, 'a> {
     poll: &'t mut Poll<'a>,
     element: ElementType,
+    /// Fingerprints, if memory keeps no payload.
+    symbols: Option<(&'t mut Symbols, &'t Prepared)>,
 }
 
 impl Surroundings for OnPoll<'_, '_> {
@@ -99,6 +121,9 @@ impl Surroundings for OnPoll<'_, '_> {
     }
 
     fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
+        if let Some((symbols, prepared)) = &self.symbols {
+            symbols.send(prepared, id, transfer);
+        }
         let owner = transfer.to as u16;
         let job_group = self.poll.job_group;
         let word = job_group.address(owner, SIGNALS, signal_offset(transfer.arrival));
@@ -146,6 +171,11 @@ impl Surroundings for OnPoll<'_, '_> {
         source: (Buffer, usize),
         length: usize,
     ) -> Result<bool, Fault> {
+        if let Some((symbols, _)) = &mut self.symbols {
+            let elements = |(buffer, offset)| (buffer, offset / self.element.bytes());
+            symbols.combine(how.is_none(), elements(target), elements(source), length / self.element.bytes());
+            return Ok(true);
+        }
         let how = match how.map(|(operation, element)| (arithmetic(operation), number(element))) {
             None => None,
             Some((Some(operation), Some(element))) => Some((operation, element)),

@@ -43,7 +43,7 @@ pub(super) fn shrinking(
         adapts: false,
         servers: Vec::new(),
         shrinks: false,
-        // The schedules of a group are those of its size and members.
+        // A group has schedules of its own.
         common: Common::default(),
         ..settings.clone()
     };
@@ -51,12 +51,12 @@ pub(super) fn shrinking(
     must_fit(&settings, ranks.len(), algorithm, need)?;
     let job_group = JobGroup::new(rank.0, ranks.clone(), settings.key_seed);
     let regions = regions(&job_group, need);
-    let drain_timeout_ns = settings.drain_timeout_ns;
+    let (drain_timeout_ns, common) = (settings.drain_timeout_ns, settings.common.clone());
     let whole =
         CollectiveSettings { memory_bytes: settings.memory_bytes - AREAS * need.total_bytes(), ..settings };
     let job = alone(rank, ranks.clone(), whole, checkpoints)?;
     let build = move |members: &[u16], own: NodeId| {
-        let common = Common::default();
+        let common = common.of_group(members);
         let settings = CollectiveSettings { members: members.to_vec(), common, ..of_group.clone() };
         let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
         alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())

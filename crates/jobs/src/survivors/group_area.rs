@@ -169,6 +169,9 @@ impl JobMemory for GroupMemory<'_> {
             ..*combine
         })
     }
+    fn elided_bytes(&self, region: RegionId) -> Option<u64> {
+        self.memory.elided_bytes(self.group.region(region))
+    }
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.memory.write(self.group.region(region), offset, bytes)
     }

@@ -36,14 +36,13 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
 /// Jobs that check data need the payload.
 fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
     let (mode, name) = (check.plan.settings.payload, job.kind.name());
-    let reason = match job.kind {
-        JobKind::Litmus => "compares every byte, those that were not written too",
-        JobKind::Collective(_) => "computes with what it gets",
-        JobKind::Latency(_) | JobKind::Bandwidth(_) | JobKind::Traffic(_) | JobKind::None => return,
-    };
+    if !matches!(job.kind, JobKind::Litmus) {
+        return;
+    }
+    let reason = "compares every byte, those that were not written too";
     if mode != PayloadMode::Full && check.fit == Fit::Judged && check.intact(&["payload", "job"]) {
         let message = format!("`payload` is {mode}, which moves no bytes, and job {name} {reason}");
-        let hint = "write `payload: full`, or a job that only measures: latency, bandwidth, traffic";
+        let hint = "write `payload: full`, or another job";
         check.complain(&["payload", "job"], Complaint::about(message).hint(hint));
     }
 }

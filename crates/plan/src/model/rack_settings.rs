@@ -141,8 +141,8 @@ section! {
             ours = true;
         }
         /// Treatment of the bytes of long transfers in virtual time; real processes always move them. `full` moves them. `elided`
-        /// moves nothing, so that data cannot be checked.
-        /// Times, events and counters are equal in all modes. Jobs that read every byte need `full`.
+        /// moves nothing: collectives are checked by fingerprints, and other jobs cannot check data.
+        /// Times, events and counters are equal in all modes. The job `litmus` needs `full`.
         payload: PayloadMode {
             form = Kind::Choice(PayloadMode::NAMES);
             default = PayloadMode::Full;

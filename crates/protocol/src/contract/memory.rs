@@ -79,6 +79,12 @@ pub trait JobMemory: Memory {
         self.read(region, offset, found)?;
         Ok(if found == expected { Comparison::Same } else { Comparison::Different })
     }
+    /// Returns the bytes that other members have written into a region so far, if this memory counts them in place of keeping long payloads. What is
+    /// read of such a memory is not what was written.
+    fn elided_bytes(&self, region: RegionId) -> Option<u64> {
+        let _ = region;
+        None
+    }
     /// Combines values within this memory, if the memory does such work itself; later requests see the result.
     /// Returns false if it does not, and nothing has changed.
     ///

@@ -18,7 +18,11 @@ pub(super) fn store(
 ) -> Result<(), MemoryFault> {
     let number = memories.node_mut(node).pending_copies.number();
     SeatMemory::new(memories, node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
-    memories.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, bytes.len() as u64));
+    let length = bytes.len() as u64;
+    memories.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, length));
+    if memories.payload_table.mode == PayloadMode::Elided {
+        memories.node_mut(node).add_elided(to.region, length);
+    }
     memories.add_to_hash(node, number, bytes);
     Ok(())
 }
@@ -58,5 +62,6 @@ fn elide(
         return Err(MemoryFault::NotMapped);
     }
     memories.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, length));
+    memories.node_mut(node).add_elided(to.region, length);
     Ok(())
 }

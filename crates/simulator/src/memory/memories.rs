@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
 use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
+use rackloom_protocol::{Event, Instant, MemoryFault, NodeId, RegionId};
 
 use crate::ledger::{AllMemories, Ledger};
 use crate::memory::payload::{Payload, PayloadTable};
@@ -31,6 +31,23 @@ pub(crate) struct NodeMemory {
     pub(crate) pending_copies: PendingCopies,
     /// Ranges that other nodes have taken from it and not copied yet.
     pub(crate) awaited: Spans,
+    /// Bytes that other nodes have written, by region, if payloads are elided.
+    elided: Vec<(RegionId, u64)>,
+}
+
+impl NodeMemory {
+    /// Counts bytes that another node has written.
+    pub(crate) fn add_elided(&mut self, region: RegionId, bytes: u64) {
+        match self.elided.iter_mut().find(|(of, _)| *of == region) {
+            Some((_, counted)) => *counted += bytes,
+            None => self.elided.push((region, bytes)),
+        }
+    }
+
+    /// Returns the bytes that other nodes have written into a region.
+    pub(crate) fn elided(&self, region: RegionId) -> u64 {
+        self.elided.iter().find(|(of, _)| *of == region).map_or(0, |(_, counted)| *counted)
+    }
 }
 
 /// The memories of all nodes, and the table of payloads that they share with the frames.

@@ -100,6 +100,9 @@ impl SeatMemory<'_> {
                 self.put_in(region, range.region_offset, &frame[at..at + length])?;
             }
             let (node, offset, length) = (self.node, range.region_offset, u64::from(range.length));
+            if self.mode() == PayloadMode::Elided {
+                self.own().add_elided(region, length);
+            }
             self.memories.with_ledger(|ledger| ledger.note_write(node, region, offset, length));
         }
         Ok(())
@@ -211,6 +214,10 @@ impl JobMemory for SeatMemory<'_> {
         let length = bytes.len() as u64;
         self.memories.with_ledger(|ledger| ledger.note_own_write(self.node, region, offset, length));
         self.put_in(region, offset, bytes)
+    }
+
+    fn elided_bytes(&self, region: RegionId) -> Option<u64> {
+        (self.mode() == PayloadMode::Elided).then(|| self.memories.node(self.node).elided(region))
     }
 
     fn compare(

@@ -110,7 +110,7 @@ named_values! {
         /// All bytes are moved.
         #[default]
         Full = "full",
-        /// No bytes are moved, so data cannot be checked.
+        /// No bytes are moved. Collectives are checked by fingerprints.
         Elided = "elided",
     }
 }
