@@ -147,7 +147,8 @@ impl Fingerprints {
         if span.length == 0 {
             return;
         }
-        if let Some((start, (end, line))) = pieces.range(..span.start).next_back().map(|(at, piece)| (*at, *piece))
+        if let Some((start, (end, line))) =
+            pieces.range(..span.start).next_back().map(|(at, piece)| (*at, *piece))
             && end > span.start
         {
             pieces.insert(start, (span.start, line));
@@ -217,7 +218,9 @@ mod tests {
     use crate::schedule::{Action, Cursor, Local, Schedule};
 
     fn line(rank: usize) -> Line {
-        let mixed = |seed: u64| (rank as u64 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(seed | 1);
+        let mixed = |seed: u64| {
+            (rank as u64 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(seed | 1)
+        };
         Line { base: mixed(0x1234_5678_9abc_def1), slope: mixed(0x0fed_cba9_8765_4321) }
     }
 
@@ -275,7 +278,8 @@ mod tests {
         let all = Collective::all(ranks - 1).into_iter();
         all.flat_map(move |collective| {
             suitable(collective, NonZeroUsize::new(3).unwrap()).into_iter().map(move |algorithm| {
-                build(&Request { collective, ranks, elements: 61, servers: &[], parts: &[] }, algorithm).unwrap()
+                build(&Request { collective, ranks, elements: 61, servers: &[], parts: &[] }, algorithm)
+                    .unwrap()
             })
         })
     }
@@ -284,7 +288,9 @@ mod tests {
         let sums = sums(schedule.ranks());
         let of_rank = |(rank, memory): (usize, &Fingerprints)| {
             let elements = schedule.programs[rank].output;
-            memory.wrong(schedule.collective, &schedule.parts, rank, elements, &sums).map_or(0, |(wrong, _)| wrong)
+            memory
+                .wrong(schedule.collective, &schedule.parts, rank, elements, &sums)
+                .map_or(0, |(wrong, _)| wrong)
         };
         memories.iter().enumerate().map(of_rank).sum()
     }
@@ -292,9 +298,12 @@ mod tests {
     #[test]
     fn every_schedule_keeps_its_promise_and_a_changed_transfer_breaks_it() {
         for schedule in [1, 2, 3, 5, 8].into_iter().flat_map(schedules) {
-            let name = format!("{} by {}, {} ranks", schedule.collective, schedule.algorithm, schedule.ranks());
+            let name =
+                format!("{} by {}, {} ranks", schedule.collective, schedule.algorithm, schedule.ranks());
             assert_eq!(wrong(&schedule, &run(&schedule, |_, _| {})), 0, "{name}");
-            for (at, transfer) in schedule.transfers.iter().enumerate().filter(|(_, transfer)| transfer.source.length > 0) {
+            for (at, transfer) in
+                schedule.transfers.iter().enumerate().filter(|(_, transfer)| transfer.source.length > 0)
+            {
                 let length = transfer.source.length;
                 let lost = run(&schedule, |sent, values| {
                     if sent == at {

@@ -418,7 +418,8 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
         inputs: Inputs::Pattern,
         ..CollectiveSettings::default()
     };
-    let ranks: Vec<_> = (0..count).map(|rank| Rank { name: format!("n{rank}"), tenant: Tenant(0) }).collect();
+    let ranks: Arc<[Rank]> =
+        (0..count).map(|rank| Rank { name: format!("n{rank}"), tenant: Tenant(0) }).collect();
     let settings = settings.on_arrays(arrays, count);
     collective(NodeId(rank as u16), ranks, settings).expect("a job that fits")
 }

@@ -27,7 +27,7 @@ fn rack(shape: &str) -> Plan {
 
 fn jobs(plan: &Plan, settings: &CollectiveSettings) -> Vec<Box<dyn Job>> {
     let endpoints = plan.members.iter().take(plan.endpoint_count());
-    let ranks: Vec<_> =
+    let ranks: std::sync::Arc<[Rank]> =
         endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect();
     let job = |rank| collective(NodeId(rank), ranks.clone(), settings.clone()).expect("a valid request");
     (0..ranks.len() as u16).map(job).collect()

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Rack, at, local, plan, put};
-use rackloom_jobs::{Inputs, Job, JobResult};
+use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::{Job, JobResult};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{PayloadMode, Plan};
 use rackloom_protocol::{Instant, JobMemory, NodeId};
@@ -94,15 +95,26 @@ fn modes_differ_in_nothing_but_bytes_on_links_that_lose_duplicate_and_reorder() 
 fn collectives_take_the_same_time_without_payload_and_are_checked() {
     let algorithms = ["auto", "ring", "ring-pipeline", "halving-doubling", "two-shot", "tree", "one-shot"];
     let links = ["link: {rate: 100Gbit/s}", "link: {rate: 100Gbit/s, loss: 2%, duplicate: 2%, reorder: 2%}"];
-    for (algorithm, link) in algorithms.into_iter().flat_map(|algorithm| links.map(|link| (algorithm, link))) {
+    for (algorithm, link) in algorithms.into_iter().flat_map(|algorithm| links.map(|link| (algorithm, link)))
+    {
         let size = "bytes: 100000B, repetitions: 2, warm_up: 1";
         let job = format!("job: {{collective: {{algorithm: {algorithm}, {size}}}}}");
         must_agree(&format!("shape: {{ring: {{nodes: 4}}}}, {link}, {job}"));
     }
-    for collective in
-        ["all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter", "all-to-all", "scan", "exclusive-scan"]
-    {
-        let job = format!("job: {{collective: {{collective: {collective}, bytes: 64KiB, repetitions: 2, type: f16}}}}");
+    for collective in [
+        "all-gather",
+        "reduce-scatter",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "all-to-all",
+        "scan",
+        "exclusive-scan",
+    ] {
+        let job = format!(
+            "job: {{collective: {{collective: {collective}, bytes: 64KiB, repetitions: 2, type: f16}}}}"
+        );
         must_agree(&format!("shape: {{star: {{nodes: 4}}}}, link: {{rate: 100Gbit/s}}, {job}"));
     }
     let servers = "shape: {ring: {nodes: 4}}, servers: {a: [n0, n1], b: [n2, n3]}, link: {rate: 100Gbit/s}";

@@ -9,7 +9,8 @@ mod common;
 use std::sync::{Mutex, PoisonError};
 
 use common::plan;
-use rackloom_jobs::{Inputs, build, build_all};
+use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::{build, build_all};
 use rackloom_plan::faults::{DrawLimits, FaultScript, draw, shrink};
 use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
@@ -128,7 +129,8 @@ fn a_collective_without_payload_finds_packets_that_are_taken_twice_and_data_behi
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let link = "link: {rate: 100Gbit/s, duplicate: 5%, loss: 5%}";
     let job = "job: {collective: {algorithm: ring, bytes: 256KiB, repetitions: 2, warm_up: 1}}";
-    let plan = plan(&format!("{{name: elided, shape: {{ring: {{nodes: 4}}}}, payload: elided, {link}, {job}}}"));
+    let plan =
+        plan(&format!("{{name: elided, shape: {{ring: {{nodes: 4}}}}, payload: elided, {link}, {job}}}"));
     let failures = |bug| {
         plant(bug);
         let mut simulation = Simulation::new(&plan, 7, build_all(&plan, 7, &Inputs::Pattern));

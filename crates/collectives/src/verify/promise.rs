@@ -43,15 +43,17 @@ pub fn promised(
         _ => vec![0..elements],
     };
     let parts = parts.clone();
-    ranges.into_iter().enumerate().filter(|(_, elements)| !elements.is_empty()).map(move |(from, elements)| {
-        // These ranges are in the order of the ranks that have given them.
-        let first = match collective {
-            Collective::AllGather | Collective::Gather { .. } => One::new(from, 0),
-            Collective::AllToAll => One::new(from, parts.sent_block(from, rank).start),
-            _ => promise(collective, &parts, rank, elements.start),
-        };
-        Promise { elements, contributors: first.contributors, position: first.position }
-    })
+    ranges.into_iter().enumerate().filter(|(_, elements)| !elements.is_empty()).map(
+        move |(from, elements)| {
+            // These ranges are in the order of the ranks that have given them.
+            let first = match collective {
+                Collective::AllGather | Collective::Gather { .. } => One::new(from, 0),
+                Collective::AllToAll => One::new(from, parts.sent_block(from, rank).start),
+                _ => promise(collective, &parts, rank, elements.start),
+            };
+            Promise { elements, contributors: first.contributors, position: first.position }
+        },
+    )
 }
 
 /// Definition of one element.

@@ -128,10 +128,13 @@ impl Symbols {
             return Err(format!("a signal of rank {from} in {what} arrived before its data"));
         }
         for buffer in Buffer::ALL {
-            let (found, due) = (arrived(memory, buffer) - self.before[buffer as usize], self.due[buffer as usize]);
+            let (found, due) =
+                (arrived(memory, buffer) - self.before[buffer as usize], self.due[buffer as usize]);
             if found != due {
                 let buffer = buffer.name();
-                return Err(format!("{found} bytes of {what} arrived in the {buffer} of a rank, and {due} are due"));
+                return Err(format!(
+                    "{found} bytes of {what} arrived in the {buffer} of a rank, and {due} are due"
+                ));
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use rackloom_protocol::{
 use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
-use super::start::StartWait;
+use super::start::{StartWait, Unreached};
 use super::{ABORT_WORD, BreakOff, CONTROL, CONTROL_BYTES, JobGroup, NOTICES_REPEATED_MAX, Rank};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
@@ -110,6 +110,8 @@ pub(crate) struct Ensemble<P> {
     play: P,
     barrier: Barrier,
     stage: Stage,
+    /// Ranks that are not reached at the start.
+    unreached: Unreached,
     limits: Limits,
     lost: BTreeSet<u16>,
     /// Ranks that could not be notified that this rank has broken off.
@@ -137,6 +139,7 @@ impl<P: Play> Ensemble<P> {
             play,
             barrier,
             stage: Stage::Gather(StartWait::new(limits.start_timeout_ns)),
+            unreached: Unreached::default(),
             limits,
             lost: BTreeSet::new(),
             unnotified: BTreeSet::new(),
@@ -217,11 +220,13 @@ impl<P: Play> Ensemble<P> {
 
     /// Begins the play once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
     fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat) {
-        let missing: Vec<_> =
-            self.job_group.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
-        self.steps += u64::from(wait.record(now, missing.len()));
+        let others = self.job_group.others();
+        let is_whole = self.unreached.look(wait.is_over(now), others, self.job_group.ranks.len(), |rank| {
+            seat.is_reachable(NodeId(rank))
+        });
+        self.steps += u64::from(wait.record(now, self.unreached.ranks().len()));
         self.stage = Stage::Gather(wait);
-        if missing.is_empty() {
+        if self.unreached.ranks().is_empty() {
             let wait = Body::WaitUntil {
                 region: CONTROL,
                 offset: 8 * ABORT_WORD,
@@ -231,7 +236,8 @@ impl<P: Play> Ensemble<P> {
             };
             self.issuer.submit_urgent(Request::new(Tag::AbortWait, wait));
             self.enter(Stage::Playing);
-        } else if wait.is_over(now) {
+        } else if is_whole && wait.is_over(now) {
+            let missing = self.unreached.ranks().to_vec();
             missing.into_iter().for_each(|rank| self.lose(rank));
             self.break_off(now, BreakOff::Loss("some ranks could not be reached at the start".to_owned()));
         }

@@ -49,9 +49,93 @@ impl StartWait {
     }
 }
 
+/// Number of ranks that a poll looks at, in the mean. A rank is polled after each frame, and a look at all ranks after each frame would take a time that
+/// grows with the cube of their number.
+const RANKS_PER_POLL: usize = 16;
+
+/// Ranks that were not reached at the last look at all of them, without those that have been since.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unreached {
+    ranks: Vec<u16>,
+    /// Number of looks since the last one at all ranks.
+    looks: usize,
+}
+
+impl Unreached {
+    /// Looks for ranks that are reached now. Looks at all of them if none is left, if it is forced, or after as many looks that all together take as long.
+    /// Returns whether it has looked at all.
+    pub(crate) fn look(
+        &mut self,
+        is_forced: bool,
+        all: impl Iterator<Item = u16>,
+        count: usize,
+        is_reachable: impl Fn(u16) -> bool,
+    ) -> bool {
+        while self.ranks.pop_if(|rank| is_reachable(*rank)).is_some() {}
+        self.looks += 1;
+        let is_whole = is_forced || self.ranks.is_empty() || self.looks * RANKS_PER_POLL >= count;
+        if is_whole {
+            self.looks = 0;
+            self.ranks = all.filter(|rank| !is_reachable(*rank)).collect();
+        }
+        is_whole
+    }
+
+    pub(crate) fn ranks(&self) -> &[u16] {
+        &self.ranks
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn all_ranks_are_reached_at_one_time_and_few_are_looked_at() {
+        let (reached, looks) = (RefCell::new(BTreeSet::new()), Cell::new(0));
+        let is_reachable = |rank: u16| {
+            looks.set(looks.get() + 1);
+            reached.borrow().contains(&rank)
+        };
+        let mut unreached = Unreached::default();
+        let mut look = |is_forced| {
+            let is_whole = unreached.look(is_forced, 1..1001, 1000, is_reachable);
+            (is_whole, unreached.ranks().len())
+        };
+        assert_eq!(look(false), (true, 1000));
+        let mut whole = 0;
+        for rank in 1..1000 {
+            reached.borrow_mut().insert(rank);
+            let (is_whole, left) = look(false);
+            whole += usize::from(is_whole);
+            assert!(
+                left > 0 && (!is_whole || left == 1000 - usize::from(rank)),
+                "the last one is not reached"
+            );
+        }
+        assert!((15..17).contains(&whole) && looks.get() < 20 * 1000, "{whole}, {}", looks.get());
+        assert_eq!(look(true), (true, 1));
+        reached.borrow_mut().remove(&5);
+        reached.borrow_mut().insert(1000);
+        assert_eq!(look(false), (true, 1), "one is lost again");
+        reached.borrow_mut().insert(5);
+        reached.borrow_mut().remove(&7);
+        assert_eq!(look(false), (true, 1), "another one is lost");
+        reached.borrow_mut().insert(7);
+        assert_eq!(look(false), (true, 0));
+    }
+
+    #[test]
+    fn few_ranks_are_all_looked_at() {
+        let mut unreached = Unreached::default();
+        for _ in 0..5 {
+            assert!(unreached.look(false, 0..16, 16, |rank| rank < 3));
+            assert_eq!(unreached.ranks().len(), 13);
+        }
+    }
 
     #[test]
     fn the_deadline_counts_from_the_last_rank_that_was_reached() {
