@@ -69,6 +69,10 @@ pub trait Surroundings {
         let _ = (how, target, source, length);
         Ok(false)
     }
+    /// Returns true if several calls of [`Self::combine`] for the operands of a fold keep as much of a value as an accumulator does.
+    fn folds_exactly(&self) -> bool {
+        false
+    }
     /// Writes memory of this rank, from `offset` in bytes.
     ///
     /// # Errors
@@ -425,7 +429,7 @@ fn combine<S: Surroundings>(
         Local::Reduce { source, .. } if are_apart(source) => {
             around.combine(how, start(target), start(source), length)
         }
-        Local::Fold { .. } if !is_wider => {
+        Local::Fold { .. } if !is_wider || around.folds_exactly() => {
             let Some((&first, rest)) = program.sources(&piece).split_first() else { return Ok(false) };
             if !rest.iter().all(|source| are_apart(*source))
                 || !(start(first) == start(target) || are_apart(first))

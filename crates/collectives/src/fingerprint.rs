@@ -1,7 +1,7 @@
 //! Content of one rank's memory as fingerprints: which contributions each element contains, without the elements.
 //!
-//! The fingerprint of element `e` of an input is `base + slope * e`, with a random [`Line`] per rank. A reduction adds fingerprints, whatever the
-//! operation is, and a copy moves them. An element of an output has the promised fingerprint if it contains each contribution once, and is then wrong
+//! The fingerprint of element `e` of an input is `base + slope * e`, with a random [`Line`] per rank. A reduction of any kind adds
+//! fingerprints, and a copy moves them. An element of an output has the promised fingerprint if it contains each contribution once, and is then wrong
 //! with a probability of about 2^-64 (Schwartz 1980, Zippel 1979: a polynomial that is not zero has few zeros). Elements that were treated alike are
 //! stored as one piece, so memory and time depend on the schedule and not on the length of the arrays.
 
@@ -277,7 +277,7 @@ mod tests {
     fn schedules(ranks: usize) -> impl Iterator<Item = Schedule> {
         let all = Collective::all(ranks - 1).into_iter();
         all.flat_map(move |collective| {
-            suitable(collective, NonZeroUsize::new(3).unwrap()).into_iter().map(move |algorithm| {
+            suitable(collective, NonZeroUsize::new(3).unwrap()).map(move |algorithm| {
                 build(&Request { collective, ranks, elements: 61, servers: &[], parts: &[] }, algorithm)
                     .unwrap()
             })

@@ -40,7 +40,7 @@ pub fn promised(
             (0..parts.ranks()).map(|owner| parts.part(owner)).collect()
         }
         Collective::AllToAll => (0..parts.ranks()).map(|from| parts.received_block(from, rank)).collect(),
-        _ => vec![0..elements],
+        _ => core::iter::once(0..elements).collect(),
     };
     let parts = parts.clone();
     ranges.into_iter().enumerate().filter(|(_, elements)| !elements.is_empty()).map(

@@ -42,7 +42,7 @@ pub(super) fn settings(
         planes,
         link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
-        common: common.clone(),
+        common: Some(common.clone()),
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };

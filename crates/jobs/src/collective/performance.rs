@@ -163,7 +163,7 @@ impl Performance {
         if settings.adapts && !settings.algorithms.is_empty() {
             return Err(CollectiveError::AdaptsNamed);
         }
-        let memory_plan = settings.common.memory_plan(&settings, ranks.len())?;
+        let memory_plan = settings.common().memory_plan(&settings, ranks.len())?;
         check_arrays(&settings, ranks.len())?;
         let given = Given {
             inputs: settings.inputs.clone(),
@@ -274,7 +274,6 @@ impl Performance {
             return Err("`payload` is elided, so there are no arrays and no snapshots".to_owned());
         }
         self.is_elided = true;
-        self.blocks = symbols::blocks(self.settings.element);
         self.notes.push(symbols::NOTE.to_owned());
         self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextLeg };
         Ok(None)
@@ -303,7 +302,7 @@ impl Performance {
         if self.settings.adapts && adaptation.is_none() {
             self.notes.push(format!("only {algorithm} is suitable, so it is not chosen again"));
         }
-        let prepared = self.settings.common.schedule(&self.settings, self.ranks, algorithm, elements)?;
+        let prepared = self.settings.common().schedule(&self.settings, self.ranks, algorithm, elements)?;
         self.current = Some(Current {
             prepared,
             reference: Reference::default(),
@@ -341,7 +340,7 @@ impl Performance {
     fn spoil(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
         if self.is_elided {
-            return Ok(self.begin_symbols(poll));
+            return self.begin_symbols(poll);
         }
         let trial = self.trials.as_ref().and_then(Trials::schedule);
         let Some(schedule) =
@@ -365,12 +364,24 @@ impl Performance {
     }
 
     /// Sets the fingerprints of the input for the next run.
-    fn begin_symbols(&mut self, poll: &Poll<'_>) -> Option<Step> {
-        let program = &self.current.as_ref()?.prepared.schedule.programs[self.rank];
-        let number = self.run_number(self.runs + 1);
+    fn begin_symbols(&mut self, poll: &Poll<'_>) -> Result<Option<Step>, String> {
+        let (number, next) = match &self.trials {
+            Some(trials) => (trials.number(), Stage::BeforeTrial),
+            None => (self.run_number(self.runs + 1), Stage::BeforeRun),
+        };
+        let prepared = self.prepared().ok_or("a run without a schedule begins")?;
+        let program = &prepared.schedule.programs[self.rank];
         self.symbols = Some(Symbols::new(poll.memory, program, &self.given, self.rank, number));
-        self.stage = Stage::BeforeRun;
-        None
+        self.stage = next;
+        Ok(None)
+    }
+
+    /// Returns the schedule of the current trial or run.
+    fn prepared(&self) -> Option<&Arc<Prepared>> {
+        match &self.trials {
+            Some(trials) => trials.prepared(),
+            None => self.current.as_ref().map(|current| &current.prepared),
+        }
     }
 
     /// Returns the number of a run of the sizes, as its signals have it.
@@ -640,10 +651,14 @@ impl Play for Performance {
         match &mut self.stage {
             Stage::Probe(probe) => probe.succeeded(poll.now, outcome),
             Stage::Run(run) | Stage::Trial(run) if outcome.kind == OperationKind::WaitUntil => {
-                if let (Some(symbols), Some(current)) = (&mut self.symbols, &self.current)
-                    && let Some(id) = run.awaited(&current.prepared.schedule)
+                let prepared = match &self.trials {
+                    Some(trials) => trials.prepared(),
+                    None => self.current.as_ref().map(|current| &current.prepared),
+                };
+                if let (Some(symbols), Some(prepared)) = (&mut self.symbols, prepared)
+                    && let Some(id) = run.awaited(&prepared.schedule)
                 {
-                    symbols.receive(poll.memory, &current.prepared, id, self.settings.element.bytes());
+                    symbols.receive(poll.memory, prepared, id, self.settings.element.bytes());
                 }
                 return run.arrived(value);
             }

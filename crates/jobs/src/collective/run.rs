@@ -87,7 +87,7 @@ impl Run {
         self.inner.advance(&mut around, schedule, blocks)
     }
 
-    /// Advances a run on memory that keeps no payload. Reductions must be such that memory could do them: those of `super::symbols::blocks`.
+    /// Advances a run on memory that keeps no payload.
     pub(super) fn advance_with(
         &mut self,
         symbols: &mut Symbols,
@@ -185,6 +185,10 @@ impl Surroundings for OnPoll<'_, '_> {
         let range = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
         let (target, source, length) = (range(target), range(source), length as u64);
         combine(self.poll.memory, &Combine { target, source, length, how }).map_err(Fault)
+    }
+
+    fn folds_exactly(&self) -> bool {
+        self.symbols.is_some()
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {

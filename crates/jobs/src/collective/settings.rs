@@ -51,8 +51,8 @@ pub struct CollectiveSettings {
     pub link_bits_per_s: Option<u64>,
     /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
-    /// What the ranks of this process share.
-    pub common: Common,
+    /// State that the ranks of this process share, if any. The settings of all ranks that share it must be equal.
+    pub common: Option<Common>,
     /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
     /// Time to wait for outstanding operations after a break-off, in nanoseconds.
@@ -60,6 +60,11 @@ pub struct CollectiveSettings {
 }
 
 impl CollectiveSettings {
+    /// Returns what the ranks of this process share.
+    pub(crate) fn common(&self) -> Common {
+        self.common.clone().unwrap_or_default()
+    }
+
     /// Returns the settings with the user's arrays as input: their type, and the one size that they have.
     #[must_use]
     pub fn on_arrays(mut self, arrays: Arc<dyn Arrays>, ranks: usize) -> Self {
@@ -98,7 +103,7 @@ impl Default for CollectiveSettings {
             planes: 1,
             link_bits_per_s: None,
             memory_bytes: 64 << 20,
-            common: Common::default(),
+            common: None,
             start_timeout_ns: 30_000_000_000,
             drain_timeout_ns: 5_000_000_000,
         }

@@ -11,7 +11,6 @@ use rackloom_protocol::{Access, NodeId, RegionConfig};
 
 use super::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
 use super::performance::alone;
-use super::prepared::Common;
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
 use crate::job::Job;
@@ -44,7 +43,7 @@ pub(super) fn shrinking(
         servers: Vec::new(),
         shrinks: false,
         // A group has schedules of its own.
-        common: Common::default(),
+        common: None,
         ..settings.clone()
     };
     let need = need(&of_group, ranks.len())?;
@@ -56,7 +55,7 @@ pub(super) fn shrinking(
         CollectiveSettings { memory_bytes: settings.memory_bytes - AREAS * need.total_bytes(), ..settings };
     let job = alone(rank, ranks.clone(), whole, checkpoints)?;
     let build = move |members: &[u16], own: NodeId| {
-        let common = common.of_group(members);
+        let common = common.as_ref().map(|common| common.of_group(members));
         let settings = CollectiveSettings { members: members.to_vec(), common, ..of_group.clone() };
         let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
         alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())

@@ -5,12 +5,12 @@
 //! cannot do this. That the bytes themselves have arrived is checked by their number: memory counts them ([`JobMemory::elided_bytes`]).
 
 use rackloom_collectives::fingerprint::{Fingerprints, Line};
-use rackloom_collectives::{Buffer, ElementType, Program, ReduceOperation, Span, Transfer, TransferId};
+use rackloom_collectives::{Buffer, Program, Span, Transfer, TransferId};
 use rackloom_protocol::JobMemory;
 
 use super::inputs::Given;
 use super::prepared::Prepared;
-use super::work::{Blocks, region_of};
+use super::work::region_of;
 use crate::ranks::pattern::mix;
 
 /// Text of what is checked, for the report.
@@ -28,12 +28,6 @@ pub(crate) struct Symbols {
     due: [u64; Buffer::ALL.len()],
     /// Rank whose signal arrived before its data, if any.
     early: Option<usize>,
-}
-
-/// Returns buffers for runs with fingerprints. The operation has no meaning, and keeps no more of a value than an element does, so that folds are
-/// combinations as well.
-pub(super) fn blocks(element: ElementType) -> Blocks {
-    Blocks::new(ReduceOperation::Max, element)
 }
 
 /// Returns true if the memory keeps no payload.

@@ -187,7 +187,12 @@ impl Trials {
 
     /// Returns the schedule of the current trial.
     pub(crate) fn schedule(&self) -> Option<&Schedule> {
-        self.current.as_ref().map(|(prepared, _)| &prepared.schedule)
+        self.prepared().map(|prepared| &prepared.schedule)
+    }
+
+    /// Returns the schedule of the current trial, with what its checks need.
+    pub(crate) fn prepared(&self) -> Option<&Arc<Prepared>> {
+        self.current.as_ref().map(|(prepared, _)| prepared)
     }
 
     /// Returns whether outputs are overwritten and checked in the current trial.
@@ -223,7 +228,7 @@ impl Trials {
     fn prepare(&mut self, settings: &CollectiveSettings, ranks: usize) -> Result<(), String> {
         self.current = None;
         if let Some(trial) = self.list.get(self.medians_ns.len()) {
-            let prepared = settings.common.schedule(settings, ranks, trial.algorithm, trial.elements)?;
+            let prepared = settings.common().schedule(settings, ranks, trial.algorithm, trial.elements)?;
             self.current = Some((prepared, Reference::default()));
         }
         Ok(())
@@ -273,7 +278,7 @@ fn trials_of(
         // The choice determines the number of segments of a pipeline at this size.
         let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
         let algorithm = named.map_or(algorithm, |one| one.algorithm);
-        let prepared = settings.common.schedule(settings, ranks, algorithm, elements)?;
+        let prepared = settings.common().schedule(settings, ranks, algorithm, elements)?;
         let expected_ns = named.map_or(0.0, |one| one.time_ns);
         let bytes = bytes_moved(settings, &prepared.schedule);
         let is_small_enough =

@@ -41,7 +41,7 @@ impl Performance {
         let elements = current.prepared.schedule.elements;
         if algorithm != current.prepared.schedule.algorithm {
             let settings = &self.settings;
-            current.prepared = settings.common.schedule(settings, self.ranks, algorithm, elements)?;
+            current.prepared = settings.common().schedule(settings, self.ranks, algorithm, elements)?;
             current.reference = Reference::default();
         }
         if let Some(outcome) = outcome {
