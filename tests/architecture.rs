@@ -15,8 +15,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &[]),
     ("rackloom-plan", &["rackloom-collectives", "rackloom-protocol"]),
     ("rackloom-collectives", &[]),
+    ("rackloom-workloads", &["rackloom-collectives"]),
     ("rackloom-control", &["rackloom-plan", "rackloom-protocol"]),
-    ("rackloom-jobs", &["rackloom-collectives", "rackloom-control", "rackloom-plan", "rackloom-protocol"]),
+    (
+        "rackloom-jobs",
+        &[
+            "rackloom-collectives",
+            "rackloom-control",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-workloads",
+        ],
+    ),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-experiments",
