@@ -2,24 +2,28 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rackloom_control::report::injected::InjectedFaults;
 use rackloom_control::source::Overrides;
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
-use rackloom_jobs::{Job, JobResult};
+use rackloom_jobs::{Job, JobResult, Verdicts};
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{JobName, Plan};
-use rackloom_protocol::{MemberRole, NodeId, PortId};
+use rackloom_protocol::route::graph::SharedGraph;
+use rackloom_protocol::{MemberRole, NodeId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
 use rackloom_runtime::outcome::progress::RunProgress;
 use rackloom_runtime::outcome::{expectations, meta};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
-use rackloom_simulator::{FaultTransition, LinkStatistics, RecordedEvent, Simulation, Stalled};
+use rackloom_simulator::{
+    FaultTransition, LinkStatistics, MemberResults, RecordedEvent, RunResults, Simulation, Stalled, parts,
+};
 
 use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
@@ -59,46 +63,112 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
         Some(file) => trace::jobs(file, &plan)?,
         None => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
-    let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
-    if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {
-        simulation.watch();
-    }
-    if let Some(script) = &faults {
-        simulation.play(script, &plan, plan.settings.seed);
-    }
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
-    if let Some(files) = &captures {
-        simulation.observe_frames(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
-    }
+    let threads = usize::from(arguments.threads);
+    let objection =
+        one_thread_reason(&plan, faults.is_some(), captures.is_some(), source.arrays.output.is_some());
     let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
-    let stalled = run_with_bar(&mut simulation, plan.endpoint_count(), &bar).err();
+    let ran = if threads > 1 && objection.is_none() {
+        run_on_threads(&plan, jobs, threads, &bar)
+    } else {
+        let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
+        if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {
+            simulation.watch();
+        }
+        if let Some(script) = &faults {
+            simulation.play(script, &plan, plan.settings.seed);
+        }
+        if let Some(files) = &captures {
+            simulation.observe_frames(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
+        }
+        let stalled = run_with_bar(&mut simulation, plan.endpoint_count(), &bar).err();
+        if let Some(directory) = &source.arrays.output {
+            write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
+                Failure::could_not_start("cannot write the results", error).at_path(directory)
+            })?;
+        }
+        Ran::of(&mut simulation, stalled, faults.is_some())
+    };
     drop(bar);
-    if let Some(directory) = &source.arrays.output {
-        write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
-            Failure::could_not_start("cannot write the results", error).at_path(directory)
-        })?;
-    }
-    let mut report = report(&plan, faults.as_ref(), &mut simulation, stalled.as_ref());
+    let mut report = report(&plan, faults.as_ref(), ran.results, ran.stalled.as_ref());
     if arguments.trace.is_some() {
         "trace".clone_into(&mut report.job);
     }
     if plan.is_sealed() {
         report.notes.push("the key of `security` has no effect in virtual time".to_owned());
     }
-    if stalled.is_none() {
-        expectations::judge(&plan, faults.as_ref(), &mut report);
-        if faults.is_some() {
-            simulation.heal_and_probe();
-        }
+    if let Some(reason) = objection.filter(|_| threads > 1) {
+        report.notes.push(format!("one thread computed all members: {reason}"));
     }
-    report.add_oracles(&simulation.verdicts());
+    if ran.stalled.is_none() {
+        expectations::judge(&plan, faults.as_ref(), &mut report);
+    }
+    report.add_oracles(&ran.verdicts);
     report.judge_refusals(expectations::refusals(faults.as_ref()));
-    drop(simulation);
     let captured = captures.map_or(Ok(Vec::new()), |files| files.join(&plan));
-    let exit = if stalled.is_some() { Exit::Stalled } else { findings::exit_of(&report) };
+    let exit = if ran.stalled.is_some() { Exit::Stalled } else { findings::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
     report.meta = Some(meta::of(&plan, &source.command));
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// Results of a run, with the verdicts of its oracles.
+struct Ran {
+    results: RunResults,
+    stalled: Option<Stalled>,
+    verdicts: Verdicts,
+}
+
+impl Ran {
+    /// Takes the results. Then heals a rack that had faults, and judges its recovery.
+    fn of(simulation: &mut Simulation, stalled: Option<Stalled>, had_faults: bool) -> Self {
+        let results = simulation.take_results();
+        if had_faults && stalled.is_none() {
+            simulation.heal_and_probe();
+        }
+        Self { results, stalled, verdicts: simulation.verdicts() }
+    }
+}
+
+/// Returns the reason for which one thread must compute all members, if there is one.
+fn one_thread_reason(
+    plan: &Plan,
+    has_faults: bool,
+    has_captures: bool,
+    writes_arrays: bool,
+) -> Option<&'static str> {
+    if has_faults {
+        Some("a fault script may change any member at any time")
+    } else if has_captures {
+        Some("captures contain the frames in the order of time")
+    } else if writes_arrays {
+        Some("the results are written from the memories of all nodes")
+    } else if plan.members.len() <= WATCHED_MEMBERS_MAX {
+        Some("the oracles of a rack of up to 64 members compare all of its memories")
+    } else {
+        parts::objection(plan)
+    }
+}
+
+/// Runs the rack on several threads. Each reports the progress of its members.
+fn run_on_threads(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize, bar: &Bar) -> Ran {
+    let progress = Mutex::new(vec![RunProgress::default(); parts::THREADS_MAX]);
+    let look = |thread: usize, part: &Simulation| {
+        let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        all[thread] = progress_of(part, plan.endpoint_count());
+        let working = all.iter().filter_map(|part| part.portion);
+        bar.progress().set(RunProgress::of(all.iter().map(|part| part.finished).sum(), working));
+    };
+    let (results, stalled) = parts::run(plan, plan.settings.seed, jobs, threads, EVENTS_PER_UPDATE, &look);
+    Ran { results, stalled, verdicts: Verdicts::default() }
+}
+
+/// Returns the progress of the nodes that are computed here.
+fn progress_of(simulation: &Simulation, ranks: usize) -> RunProgress {
+    let ranks = || (0..ranks).map(|rank| NodeId(rank as u16)).filter(|rank| simulation.is_here(*rank));
+    let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
+    let working = ranks().filter(|rank| !is_over(rank)).filter_map(|rank| simulation.job(rank));
+    RunProgress::of(ranks().filter(is_over).count(), working.filter_map(Job::portion))
 }
 
 /// Checks that the plan has no bridge of the kernel. The simulator has no model of one.
@@ -123,11 +193,7 @@ fn cannot_capture(error: io::Error) -> Failure {
 /// Runs the simulation to its end, and updates the progress bar now and then.
 fn run_with_bar(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(), Stalled> {
     simulation.run_watched(EVENTS_PER_UPDATE, |simulation| {
-        let ranks = || (0..ranks).map(|rank| NodeId(rank as u16));
-        let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
-        let working = ranks().filter(|rank| !is_over(rank)).filter_map(|rank| simulation.job(rank));
-        let progress = RunProgress::of(ranks().filter(is_over).count(), working.filter_map(Job::portion));
-        bar.progress().set(progress);
+        bar.progress().set(progress_of(simulation, ranks));
     })?;
     Ok(())
 }
@@ -151,33 +217,37 @@ fn write_results(
 pub(crate) fn report(
     plan: &Plan,
     faults: Option<&FaultScript>,
-    simulation: &mut Simulation,
+    results: RunResults,
     stalled: Option<&Stalled>,
 ) -> Report {
     let findings = Findings {
         failures: stalled.map(failures).unwrap_or_default(),
-        elapsed_ns: simulation.now().0,
+        elapsed_ns: results.ended_at.0,
         wire: "simulated",
         clock: "virtual",
-        trace_hash: Some(format!("{:016x}", simulation.trace_hash())),
-        events: faults.map(|script| fault_lines(plan, script, simulation)).unwrap_or_default(),
+        trace_hash: Some(format!("{:016x}", results.trace_hash)),
+        events: faults.map(|script| fault_lines(plan, script, &results)).unwrap_or_default(),
     };
-    let mut logs = event_logs(plan, simulation);
-    let mut jobs = simulation.take_jobs().into_iter();
+    let logs = event_logs(plan, &results);
+    let by_node = (0..).map(NodeId).zip(&results.members);
+    let graph = SharedGraph::from(plan.graph());
+    let ports: Vec<_> =
+        by_node.map(|(node, member)| port_reports(plan, graph.links(node), &results, node, member)).collect();
+    let statistics = results.statistics;
     let members: Vec<_> = plan
         .members
         .iter()
-        .zip(logs.drain(..))
-        .enumerate()
-        .map(|(index, (member, events))| {
-            let node = NodeId(index as u16);
+        .zip(logs)
+        .zip(ports)
+        .zip(results.members)
+        .map(|(((member, events), ports), results)| {
             let has_job = member.role == MemberRole::Endpoint;
             MemberReport {
                 name: member.name.clone(),
                 pid: None,
-                state: state(simulation.state(node), has_job),
-                job: if has_job { jobs.next().map(|job| result(job, node, simulation)) } else { None },
-                ports: port_reports(plan, simulation, node),
+                state: state(results.state, has_job),
+                job: if has_job { result(results) } else { None },
+                ports,
                 events,
                 waiting: Vec::new(),
                 timer_late_max_ns: 0,
@@ -185,7 +255,6 @@ pub(crate) fn report(
             }
         })
         .collect();
-    let statistics = simulation.statistics();
     let mut report = Report::assemble(findings::context(plan, findings), &members);
     report.wire_bytes =
         Some(WireBytes { sent: statistics.wire_bytes, accounted: statistics.accounted_bytes });
@@ -193,29 +262,29 @@ pub(crate) fn report(
 }
 
 /// Returns the result of a rank's job, with the paths of its operations.
-fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobResult {
-    let mut result = job.result();
-    result.paths = simulation.paths(node);
-    result.notes.extend(simulation.path_notes(node));
-    result
+fn result(results: MemberResults) -> Option<JobResult> {
+    let mut result = results.job?.result();
+    result.paths = results.paths;
+    result.notes.extend(results.path_notes);
+    Some(result)
 }
 
-fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
+fn fault_lines(plan: &Plan, script: &FaultScript, results: &RunResults) -> Vec<EventRecord> {
     let line = |one: &FaultTransition| {
         let member = &plan.members[one.member.index()].name;
         EventRecord::of_fault(one.at, member, one.event, one.time, &script.events[one.event], one.begins)
     };
-    simulation.fault_transitions().iter().map(line).collect()
+    results.fault_transitions.iter().map(line).collect()
 }
 
 fn failures(stalled: &Stalled) -> Vec<String> {
     stalled.to_string().lines().map(|line| line.trim().to_owned()).collect()
 }
 
-fn event_logs(plan: &Plan, simulation: &Simulation) -> Vec<EventLog> {
+fn event_logs(plan: &Plan, results: &RunResults) -> Vec<EventLog> {
     let names: Vec<_> = plan.members.iter().map(|member| member.name.clone()).collect();
     let mut logs = vec![EventLog::default(); names.len()];
-    for RecordedEvent { at, node, event } in simulation.events() {
+    for RecordedEvent { at, node, event } in &results.events {
         logs[node.index()].push_event(*at, *node, event, &names);
     }
     for (edge, link) in plan.links.iter().enumerate() {
@@ -224,8 +293,8 @@ fn event_logs(plan: &Plan, simulation: &Simulation) -> Vec<EventLog> {
             (Direction::Backward, link.edge.b, link.edge.b_port),
         ];
         for (direction, sender, port) in ends {
-            let line = injected(simulation.link_statistics(edge as u16, direction));
-            let line = line.record(simulation.now(), &names[sender.index()], port);
+            let line = injected(results.link(edge as u16, direction));
+            let line = line.record(results.ended_at, &names[sender.index()], port);
             line.into_iter().for_each(|line| logs[sender.index()].push(line));
         }
     }
@@ -241,15 +310,22 @@ fn injected(statistics: &LinkStatistics) -> InjectedFaults {
     }
 }
 
-fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortReport> {
-    let ports = plan.graph().ports(node).into_iter().enumerate();
-    ports
-        .map(|(port, end)| {
-            let edge = end.edge;
+/// Returns the reports of a member's ports. `links`: edge and neighbour by port.
+fn port_reports(
+    plan: &Plan,
+    links: &[(u16, NodeId)],
+    results: &RunResults,
+    node: NodeId,
+    member: &MemberResults,
+) -> Vec<PortReport> {
+    links
+        .iter()
+        .zip(&member.ports)
+        .map(|((edge, _), counters)| {
+            let edge = *edge;
             let link = &plan.links[usize::from(edge)];
             let direction = if link.edge.a == node { Direction::Forward } else { Direction::Backward };
-            let injected = injected(simulation.link_statistics(edge, direction)).by_name();
-            let counters = simulation.counters(node, PortId(port as u16));
+            let injected = injected(results.link(edge, direction)).by_name();
             PortReport { injected, ..PortReport::new(edge, counters) }
         })
         .collect()

@@ -7,12 +7,13 @@
 //! Members appear here only as the ends of channels. [`crate::rack`] decides which members are dead or paused.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingPlan, LinkPlan};
 use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
-use crate::frames::FrameSlab;
+use crate::frames::{FrameSlab, Parcel};
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::link::{Channel, LinkStatistics};
@@ -50,6 +51,27 @@ pub(crate) struct Fabric {
     shortest_ns: u64,
     /// True if frames may wait on a link for others to overtake them.
     has_holds: bool,
+    /// Members on other threads, if there are any.
+    elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// Members on other threads, and the frames that have left for them.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// Number of this thread.
+    pub(crate) own: usize,
+    /// Threads by member.
+    pub(crate) threads: Arc<[u8]>,
+    /// Frames by thread.
+    pub(crate) parcels: Vec<Parcel>,
+}
+
+impl Elsewhere {
+    /// Returns the parcel for a member, or `None` if the member is on this thread.
+    fn parcel_for(&mut self, member: NodeId) -> Option<&mut Parcel> {
+        let thread = usize::from(self.threads[member.index()]);
+        if thread == self.own { None } else { self.parcels.get_mut(thread) }
+    }
 }
 
 impl Fabric {
@@ -85,6 +107,7 @@ impl Fabric {
             channels,
             hook: None,
             observer: None,
+            elsewhere: None,
         }
     }
 
@@ -253,10 +276,33 @@ impl Fabric {
         }
     }
 
+    /// Sets which members are on other threads. Payloads are copied when they leave from now on.
+    pub(crate) fn set_elsewhere(&mut self, elsewhere: Elsewhere) {
+        self.payload_table.is_observed.set(true);
+        self.elsewhere = Some(Box::new(elsewhere));
+    }
+
+    /// Returns the frames that have left for members on other threads, by thread.
+    pub(crate) fn parcels(&mut self) -> &mut [Parcel] {
+        self.elsewhere.as_mut().map_or(&mut [], |elsewhere| &mut elsewhere.parcels)
+    }
+
+    /// Schedules the arrival of frames from another thread.
+    pub(crate) fn receive(&mut self, parcel: &mut Parcel) {
+        let Self { frames, queue, channels, .. } = self;
+        frames.unpack(parcel, |frame, id, at| {
+            queue.push(at, QueuedEvent::Arrival(frame, channels[id.index()].receiver));
+        });
+    }
+
     /// Schedules the arrival of a frame, and of those that have now been overtaken often enough.
     fn pass(&mut self, id: ChannelId, frame: FrameId, arrival: Instant) {
         let channel = &mut self.channels[id.index()];
         let receiver = channel.receiver;
+        if let Some(parcel) = self.elsewhere.as_mut().and_then(|elsewhere| elsewhere.parcel_for(receiver)) {
+            // No frame waits to be overtaken here: racks with such links have one thread.
+            return self.frames.pack(frame, arrival, parcel);
+        }
         self.queue.push(arrival, QueuedEvent::Arrival(frame, receiver));
         channel.overtake(|held| self.queue.push(arrival, QueuedEvent::Arrival(held, receiver)));
     }

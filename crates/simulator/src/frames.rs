@@ -16,6 +16,7 @@
 
 mod blank;
 mod kept;
+mod parcel;
 mod short;
 mod trim;
 
@@ -24,6 +25,7 @@ use std::rc::Rc;
 use crc_fast::crc64_nvme;
 
 use self::blank::Blank;
+pub(crate) use self::parcel::Parcel;
 use crate::ids::{ChannelId, FrameId};
 use crate::memory::payload::{Payload, PayloadTable};
 use crate::trace::Traced;

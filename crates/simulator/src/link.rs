@@ -67,6 +67,38 @@ pub struct LinkStatistics {
     pub frames_reordered: u64,
 }
 
+impl LinkStatistics {
+    /// Adds what the other end of the link has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            frames_sent,
+            wire_bytes,
+            accounted_bytes,
+            data_frames_sent,
+            data_accounted_bytes,
+            frames_delivered,
+            frames_dropped,
+            frames_corrupted,
+            frames_duplicated,
+            frames_reordered,
+        } = self;
+        for (sum, part) in [
+            (frames_sent, other.frames_sent),
+            (wire_bytes, other.wire_bytes),
+            (accounted_bytes, other.accounted_bytes),
+            (data_frames_sent, other.data_frames_sent),
+            (data_accounted_bytes, other.data_accounted_bytes),
+            (frames_delivered, other.frames_delivered),
+            (frames_dropped, other.frames_dropped),
+            (frames_corrupted, other.frames_corrupted),
+            (frames_duplicated, other.frames_duplicated),
+            (frames_reordered, other.frames_reordered),
+        ] {
+            *sum += part;
+        }
+    }
+}
+
 /// A frame that waits to be overtaken.
 #[derive(Clone, Copy, Debug)]
 struct Held {

@@ -1,6 +1,6 @@
-//! Results of a run.
+//! States, counters and transitions that results of a run consist of.
 
-use rackloom_protocol::Instant;
+use rackloom_protocol::{Instant, NodeId};
 
 /// State of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,55 @@ pub struct Statistics {
     /// Bytes on all wires with the headers of the links' profiles.
     pub accounted_bytes: u64,
     /// Maximum number of frames that needed a buffer at the same time. Observers may change it: members are then
-    /// computed in another order.
+    /// computed in another order. With several threads it is the sum of their maxima.
     pub frames_alive_max: u64,
+}
+
+/// Begin or end of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultTransition {
+    /// Virtual time.
+    pub at: Instant,
+    /// The member that applied it.
+    pub member: NodeId,
+    /// Index of the event in the script.
+    pub event: usize,
+    /// True if the fault began, false if it ended.
+    pub begins: bool,
+    /// Number of the event's repetition, counted from one.
+    pub time: u64,
+}
+
+impl Statistics {
+    /// Adds the counters of members on another thread. The sum of the maxima of frames is an upper bound of their maximum.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            events_handled,
+            polls,
+            events,
+            events_not_recorded,
+            frames_sent,
+            frames_delivered,
+            frames_dropped,
+            wire_bytes,
+            accounted_bytes,
+            frames_alive_max,
+        } = self;
+        for (sum, part) in [
+            (events_handled, other.events_handled),
+            (polls, other.polls),
+            (events, other.events),
+            (events_not_recorded, other.events_not_recorded),
+            (frames_sent, other.frames_sent),
+            (frames_delivered, other.frames_delivered),
+            (frames_dropped, other.frames_dropped),
+            (wire_bytes, other.wire_bytes),
+            (accounted_bytes, other.accounted_bytes),
+            (frames_alive_max, other.frames_alive_max),
+        ] {
+            *sum += part;
+        }
+    }
 }
 
 /// Result of a complete run: the job of every living endpoint is over.

@@ -39,6 +39,11 @@ impl Recording {
         &self.events
     }
 
+    /// Takes all events out.
+    pub(crate) fn take(&mut self) -> Vec<RecordedEvent> {
+        std::mem::take(&mut self.events)
+    }
+
     /// Returns the number of events that were not kept.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out

@@ -103,11 +103,31 @@ impl Trace {
         self.sum = self.sum.wrapping_add(record);
     }
 
-    /// Returns the hash until now. `payloads`: hash of the payloads that memories have taken from each other; 0 if there are none.
-    pub(crate) fn digest(&self, payloads: u64) -> u64 {
+    /// Returns the sums until now. `payloads`: hash of the payloads that memories have taken from each other; 0 if there are none.
+    pub(crate) const fn sums(&self, payloads: u64) -> TraceSums {
+        TraceSums { records: self.sum, payloads }
+    }
+}
+
+/// Sums over the records and the payloads of some members. Those of different members may be added.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TraceSums {
+    records: u64,
+    payloads: u64,
+}
+
+impl TraceSums {
+    /// Adds the sums of other members.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.records = self.records.wrapping_add(other.records);
+        self.payloads = self.payloads.wrapping_add(other.payloads);
+    }
+
+    /// Returns the hash of the run.
+    pub(crate) fn digest(self) -> u64 {
         let mut all = [0; 16];
-        all[..8].copy_from_slice(&self.sum.to_le_bytes());
-        all[8..].copy_from_slice(&payloads.to_le_bytes());
+        all[..8].copy_from_slice(&self.records.to_le_bytes());
+        all[8..].copy_from_slice(&self.payloads.to_le_bytes());
         xxh3_64(&all)
     }
 }
@@ -136,7 +156,7 @@ const fn folded(one: u64, other: u64) -> u64 {
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Trace({:016x})", self.digest(0))
+        write!(formatter, "Trace({:016x})", self.sums(0).digest())
     }
 }
 
@@ -147,7 +167,7 @@ mod tests {
     fn hash(record: impl FnOnce(&mut Trace)) -> u64 {
         let mut trace = Trace::default();
         record(&mut trace);
-        trace.digest(0)
+        trace.sums(0).digest()
     }
 
     const fn whole(head: &[u8]) -> Traced<'_> {
@@ -172,8 +192,8 @@ mod tests {
             hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 2, whole(b"abc"))),
             hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, long(1))),
             hash(|trace| trace.frame(Instant(5), ChannelId(2), FrameOutcome::Delivered, 1, long(2))),
-            Trace::default().digest(1),
-            Trace::default().digest(2),
+            Trace::default().sums(1).digest(),
+            Trace::default().sums(2).digest(),
             hash(|trace| trace.event(Instant(5), NodeId(2), 1, &Event::NodeLost { node: NodeId(1) })),
             hash(|trace| trace.event(Instant(5), NodeId(2), 2, &Event::NodeLost { node: NodeId(1) })),
             hash(|trace| trace.event(Instant(5), NodeId(2), 1, &Event::NodeReached { node: NodeId(1) })),

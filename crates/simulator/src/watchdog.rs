@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use rackloom_protocol::forwarding::waits::{Wait, cycle};
 use rackloom_protocol::{Instant, NodeId};
 use thiserror::Error;
 
@@ -75,6 +76,24 @@ pub struct Stalled {
     pub cycle: Vec<String>,
 }
 
+impl Stalled {
+    /// Creates the error. `waits`: the waits of all members for buffers; `name` returns the name of a member.
+    pub(crate) fn new<'a>(
+        at: Instant,
+        cause: StallCause,
+        waiting: Vec<Waiting>,
+        waits: &[Wait],
+        name: impl Fn(NodeId) -> &'a str,
+    ) -> Self {
+        let line = |wait: &Wait| {
+            let channel = wait.channel.map_or_else(String::new, |channel| format!(" on {channel}"));
+            format!("{} frames in {} for {}{channel}", wait.frames, name(wait.member), name(wait.toward))
+        };
+        let cycle = cycle(waits).unwrap_or_default();
+        Self { at, cause, waiting, cycle: cycle.into_iter().map(line).collect() }
+    }
+}
+
 impl fmt::Display for Stalled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "the run stalled at {} ns: {}", self.at.0, self.cause)?;
@@ -91,6 +110,20 @@ impl fmt::Display for Stalled {
             }
         }
         Ok(())
+    }
+}
+
+/// Times of the last progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    work_at: Instant,
+    job_at: Instant,
+}
+
+impl Marks {
+    /// Returns the later ones of both.
+    pub(crate) fn later(self, other: Self) -> Self {
+        Self { work_at: self.work_at.max(other.work_at), job_at: self.job_at.max(other.job_at) }
     }
 }
 
@@ -115,6 +148,16 @@ impl Watchdog {
             moment: Instant::ZERO,
             batches_of_moment: 0,
         }
+    }
+
+    /// Returns the times of the last progress.
+    pub(crate) const fn marks(&self) -> Marks {
+        Marks { work_at: self.work_at, job_at: self.job_at }
+    }
+
+    /// Sets the times of the last progress to those of all members.
+    pub(crate) const fn adopt(&mut self, marks: Marks) {
+        (self.work_at, self.job_at) = (marks.work_at, marks.job_at);
     }
 
     pub(crate) fn limit_events(&mut self, events_max: u64) {

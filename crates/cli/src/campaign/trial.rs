@@ -121,7 +121,7 @@ impl Range {
         let plan = self.plan_for(script);
         let stalled = simulation.run().err();
         let took_ns = simulation.now().0;
-        let mut report = sim::report(plan, Some(script), simulation, stalled.as_ref());
+        let mut report = sim::report(plan, Some(script), simulation.take_results(), stalled.as_ref());
         if let Some(stalled) = stalled {
             return (Outcome::Fail(stalled.to_string().lines().map(str::to_owned).collect()), took_ns);
         }

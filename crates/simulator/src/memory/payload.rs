@@ -51,7 +51,8 @@ pub(crate) struct PayloadTable {
     pub(crate) mode: PayloadMode,
     /// True if whole frames in flight are read, or have bits flipped.
     pub(crate) is_watched: Cell<bool>,
-    /// True if an observer gets frames with their referenced bytes, which are then copied aside from the start.
+    /// True if an observer or another thread gets frames with their referenced bytes, which are then copied aside from the
+    /// start.
     pub(crate) is_observed: Cell<bool>,
     /// True if a link computes sums over whole frames, so that they must be equal at both of its ends.
     pub(crate) is_summed: Cell<bool>,
@@ -92,6 +93,29 @@ impl PayloadTable {
             references.and_then(|references| references.locate(payload.reference))
         {
             frame[usize::from(payload.at)..payload.end()].copy_from_slice(bytes);
+        }
+    }
+
+    /// Appends the referenced bytes of a frame that leaves for another thread, which were copied aside. Returns their number; 0
+    /// if the frame refers to none.
+    pub(crate) fn append_bytes(&self, payload: &Payload, to: &mut Vec<u8>) -> u16 {
+        let references = self.references.borrow();
+        let references = references.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
+        let located = references.filter(|_| !payload.is_none()).and_then(|of| of.locate(payload.reference));
+        let Some(BytesLocation::Kept(bytes)) = located else {
+            debug_assert!(located.is_none(), "bytes that leave for another thread are copied aside");
+            return 0;
+        };
+        to.extend_from_slice(bytes);
+        payload.length
+    }
+
+    /// Returns the payload of a frame from another thread, as a reference to a copy of its bytes.
+    pub(crate) fn adopt(&self, payload: Payload, bytes: &[u8]) -> Payload {
+        let mut all = self.references.borrow_mut();
+        match all.get_mut(payload.source.index()).filter(|_| !bytes.is_empty()) {
+            Some(references) => Payload { reference: references.add_copy(bytes), ..payload },
+            None => payload,
         }
     }
 

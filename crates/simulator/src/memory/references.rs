@@ -51,6 +51,14 @@ impl References {
         }
     }
 
+    /// Adds a reference to a copy of bytes of a memory on another thread. One frame holds it.
+    pub(crate) fn add_copy(&mut self, bytes: &[u8]) -> u32 {
+        // An empty range: no write of the owner concerns the copy.
+        let number = self.add(RegionId(0), 0, 0);
+        self.keep_one(number, bytes);
+        number
+    }
+
     /// Copies the bytes of a reference aside now, independent of later writes of the owner.
     pub(crate) fn keep_one(&mut self, number: u32, bytes: &[u8]) {
         if let Some(entry) = self.entries.get_mut(number as usize) {

@@ -37,7 +37,7 @@ impl Simulation {
     }
 
     fn kill(&mut self, member: NodeId) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
+        let Some(seat) = self.seats.get_mut(member) else { return };
         if seat.is_awaited() {
             self.awaited -= 1;
         }
@@ -54,14 +54,14 @@ impl Simulation {
     }
 
     fn pause(&mut self, member: NodeId) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
+        let Some(seat) = self.seats.get_mut(member) else { return };
         if seat.activity == Activity::Alive {
             seat.activity = Activity::Paused;
         }
     }
 
     fn resume(&mut self, member: NodeId, due: &mut Vec<Due>) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
+        let Some(seat) = self.seats.get_mut(member) else { return };
         if seat.activity != Activity::Paused {
             return;
         }
@@ -72,7 +72,7 @@ impl Simulation {
 
     fn carrier(&mut self, member: NodeId, port: PortId, up: bool, due: &mut Vec<Due>) {
         let now = self.now;
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
+        let Some(seat) = self.seats.get_mut(member) else { return };
         if port.index() < seat.body.member().port_count() && seat.activity != Activity::Dead {
             seat.body.member_mut().handle_carrier(now, port, up);
             due.push(Due { member, frame: None, number: 0 });

@@ -92,26 +92,25 @@ impl Simulation {
                 }
             }
         }
-        for number in 0..self.seats.len() {
-            let member = NodeId(number as u16);
-            if self.seats[number].activity == Activity::Paused {
+        for member in (0..self.seats.members() as u16).map(NodeId) {
+            if self.seats[member].activity == Activity::Paused {
                 self.schedule(self.now, Action::Resume { member });
             }
-            for port in 0..self.seats[number].outgoing.len() as u16 {
+            for port in 0..self.seats[member].outgoing.len() as u16 {
                 self.schedule(self.now, Action::Carrier { member, port: PortId(port), up: true });
             }
         }
     }
 
     fn is_live(&self, node: NodeId) -> bool {
-        self.seats.get(node.index()).is_some_and(|seat| seat.activity != Activity::Dead)
+        self.seats.get(node).is_some_and(|seat| seat.activity != Activity::Dead)
     }
 
     /// Returns a probe for each pair of living nodes that must reach each other.
     fn probes(&self) -> Vec<Probe> {
-        let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
+        let is_node = |node: NodeId| matches!(self.seats[node].body, Body::Endpoint(_));
         let living =
-            (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.is_live(*node));
+            (0..self.seats.members() as u16).map(NodeId).filter(|node| is_node(*node) && self.is_live(*node));
         let probes = living.flat_map(|initiator| {
             let targets = rest::nodes_to_read(&self.edges, initiator, is_node, |node| self.is_live(node));
             targets.into_iter().map(move |target| (initiator, target))
@@ -134,8 +133,8 @@ impl Simulation {
         let operation = OperationId(FIRST_PROBE + (look << 20) + (operation.0 & ((1 << 20) - 1)));
         *probe = Probe { operation, is_sent: false, ..*probe };
         // A node without a job's memory refuses the request, and has received it.
-        let from = self.seats[target.index()].probed.as_ref().map(|region| (region.region, region.key));
-        let Some(into) = &self.seats[initiator.index()].probed else { return };
+        let from = self.seats[target].probed.as_ref().map(|region| (region.region, region.key));
+        let Some(into) = &self.seats[initiator].probed else { return };
         let (region, key) = from.unwrap_or((into.region, into.key));
         let target = RemoteAddress { node: target, region, offset: 0, key };
         let into = LocalRange { region: into.region, offset: 0, length: PROBE_BYTES };
@@ -157,7 +156,7 @@ impl Simulation {
             // A refusal shows that the request has arrived.
             return end.is_some_and(|end| !is_lost(end));
         }
-        match &self.seats[initiator.index()].body {
+        match &self.seats[initiator].body {
             Body::Endpoint(endpoint) => endpoint.is_reachable(target),
             _ => true,
         }
@@ -179,10 +178,10 @@ impl Simulation {
             Rest {
                 answered: answered.len() as u64,
                 unanswered: unanswered.iter().map(|probe| probe.target.0).collect(),
-                ends: LinkEnd::of_member(self.seats[node.index()].body.member(), by_port.into_values()),
+                ends: LinkEnd::of_member(self.seats[node].body.member(), by_port.into_values()),
             }
         };
-        let members = (0..self.seats.len() as u16).map(NodeId);
+        let members = (0..self.seats.members() as u16).map(NodeId);
         members.map(|node| self.is_live(node).then(|| of_member(node))).collect()
     }
 

@@ -28,7 +28,7 @@ impl Simulation {
     }
 
     /// Returns the time until which members may run by themselves from `at` on, and not beyond `end`; `at` itself if they may not.
-    pub(super) fn ahead_until(&self, at: Instant, end: Instant) -> Instant {
+    pub(crate) fn ahead_until(&self, at: Instant, end: Instant) -> Instant {
         if self.ahead.is_forbidden || self.script.is_some() || self.is_watched {
             return at;
         }
@@ -40,18 +40,34 @@ impl Simulation {
 
     /// Handles all events before `until`. `stops`: unless the last job is over earlier.
     pub(super) fn run_ahead(&mut self, until: Instant, stops: bool) -> Result<(), Stalled> {
+        self.begin_window(until);
+        let ends = if stops { self.run_awaited(until) } else { Ok(false) };
+        let end = ends.map(|ends| if ends { self.after_latest() } else { until });
+        let result = end.and_then(|end| self.run_concerned(end));
+        self.end_window();
+        result
+    }
+
+    /// Begins a window of time in which each member runs by itself: collects the events before `until`.
+    pub(crate) fn begin_window(&mut self, until: Instant) {
         self.collect_ahead(until);
         self.ahead.is_running = true;
         self.fabric.queue.run_ahead(until);
-        let concerned = std::mem::take(&mut self.ahead.concerned);
-        let done = self.run_all(&concerned, until, stops);
+    }
+
+    /// Ends a window. Events that are left are put back.
+    pub(crate) fn end_window(&mut self) {
         self.fabric.queue.run_together();
         self.now = self.ahead.latest;
         self.ahead.is_running = false;
-        self.put_back(concerned);
+        self.put_back();
         self.record_in_order();
         self.trim_if_due();
-        done
+    }
+
+    /// Returns the moment after the last one in which a member was polled.
+    pub(crate) fn after_latest(&self) -> Instant {
+        Instant(self.ahead.latest.0 + 1)
     }
 
     /// Removes events that are due before `until` from the queue.
@@ -71,25 +87,32 @@ impl Simulation {
         }
     }
 
-    fn run_all(&mut self, concerned: &[NodeId], until: Instant, stops: bool) -> Result<(), Stalled> {
-        let mut end = until;
-        if stops && self.run_awaited(concerned, until)? {
-            end = Instant(self.ahead.latest.0 + 1);
-        }
-        concerned.iter().try_for_each(|member| self.run_member(*member, end, false))
+    /// Runs the members of a window up to `end`.
+    pub(crate) fn run_concerned(&mut self, end: Instant) -> Result<(), Stalled> {
+        let concerned = std::mem::take(&mut self.ahead.concerned);
+        let result = concerned.iter().try_for_each(|member| self.run_member(*member, end, false));
+        self.ahead.concerned = concerned;
+        result
     }
 
     /// Runs members with unfinished jobs, each until its job is over. Returns true if all finished before `until`; if
     /// not, some have not been run.
-    fn run_awaited(&mut self, concerned: &[NodeId], until: Instant) -> Result<bool, Stalled> {
-        let is_awaited = |member: &&NodeId| self.seats[member.index()].is_awaited();
+    pub(crate) fn run_awaited(&mut self, until: Instant) -> Result<bool, Stalled> {
+        let concerned = std::mem::take(&mut self.ahead.concerned);
+        let result = self.run_awaited_of(&concerned, until);
+        self.ahead.concerned = concerned;
+        result
+    }
+
+    fn run_awaited_of(&mut self, concerned: &[NodeId], until: Instant) -> Result<bool, Stalled> {
+        let is_awaited = |member: &&NodeId| self.seats[**member].is_awaited();
         if concerned.iter().filter(is_awaited).count() < self.awaited {
             return Ok(false);
         }
         for member in concerned {
-            if self.seats[member.index()].is_awaited() {
+            if self.seats[*member].is_awaited() {
                 self.run_member(*member, until, true)?;
-                if self.seats[member.index()].is_awaited() {
+                if self.seats[*member].is_awaited() {
                     return Ok(false);
                 }
             }
@@ -148,8 +171,9 @@ impl Simulation {
     }
 
     /// Puts unhandled events back into the queue, because the run is over before them.
-    fn put_back(&mut self, mut concerned: Vec<NodeId>) {
+    fn put_back(&mut self) {
         let Self { ahead, fabric, .. } = self;
+        let mut concerned = std::mem::take(&mut ahead.concerned);
         let mut rest: Vec<_> = ahead.stopped.drain(..).map(|(_, next)| next).collect();
         for member in concerned.drain(..) {
             rest.extend(std::iter::from_fn(|| ahead.pop(member)));

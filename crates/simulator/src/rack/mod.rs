@@ -16,7 +16,6 @@ use std::sync::Arc;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
-use rackloom_protocol::forwarding::waits::cycle;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{
@@ -35,8 +34,9 @@ use crate::outcome::{Outcome, Statistics};
 use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
 use crate::seat::{Activity, Body, Due, Seat};
+use crate::seats::Seats;
 use crate::trace::FrameOutcome;
-use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
+use crate::watchdog::{StallCause, Stalled, Watchdog};
 
 mod act;
 pub mod actions;
@@ -50,10 +50,10 @@ mod script;
 pub(crate) mod stub;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use actions::Action;
 use pending::Ahead;
-pub use script::FaultTransition;
 use script::Script;
 
 /// Longest time between two calls of `trim`: a rack at rest has few events.
@@ -68,7 +68,7 @@ const PARKED_FRAMES_MAX: usize = 4_096;
 pub struct Simulation {
     fabric: Fabric,
     memories: Memories,
-    seats: Vec<Seat>,
+    seats: Seats,
     /// Edges by number.
     edges: Vec<Edge>,
     names: Vec<String>,
@@ -112,31 +112,44 @@ impl Simulation {
             jobs.len(),
             graph.endpoint_count()
         );
+        let local = local::paths(plan, &jobs);
+        let jobs = (0..).map(NodeId).zip(jobs).collect();
+        let mut simulation = Self::with_members(plan, seed, &graph, jobs, |_| true);
+        simulation.join_servers(local);
+        simulation
+    }
+
+    /// Creates those members of a rack for which `is_here` holds, with the jobs of some of them.
+    pub(crate) fn with_members(
+        plan: &Plan,
+        seed: u64,
+        graph: &SharedGraph,
+        jobs: Vec<(NodeId, Box<dyn Job>)>,
+        is_here: impl Fn(NodeId) -> bool,
+    ) -> Self {
         let tenants: Arc<[_]> = plan.members.iter().map(|member| member.tenant).collect();
         let mut buffer_bytes = 0;
-        let seats = graph.members.iter().enumerate().map(|(index, role)| {
-            let node = NodeId(index as u16);
+        let mut seats = Vec::new();
+        for (node, role) in (0..).map(NodeId).zip(&graph.members).filter(|(node, _)| is_here(*node)) {
             let mut config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
             (config.graph, config.tenants) = (graph.clone(), Arc::clone(&tenants));
             buffer_bytes = buffer_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
-            Seat::new(node, body_of(*role, config), outgoing)
-        });
-        let seats: Vec<_> = seats.collect();
-        let payload_table = Rc::new(PayloadTable::new(plan.settings.payload, seats.len()));
+            seats.push(Seat::new(node, body_of(*role, config), outgoing));
+        }
+        let seats = Seats::new(graph.members.len(), seats);
+        let payload_table = Rc::new(PayloadTable::new(plan.settings.payload, seats.members()));
         let checks = plan.end_to_end_check();
         let mut simulation =
             Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, buffer_bytes, payload_table);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.settings.watchdog_ns);
-        let local = local::paths(plan, &jobs);
         if plan.has_memory_peers() {
             simulation.count_paths(plan);
         }
-        for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
-            seat_job(seat, simulation.memories.bytes_mut(seat.node), job);
+        for (node, job) in jobs {
+            seat_job(&mut simulation.seats[node], simulation.memories.bytes_mut(node), job);
         }
-        simulation.join_servers(local);
         simulation.awaited = simulation.seats.iter().filter(|seat| seat.is_awaited()).count();
         simulation
     }
@@ -169,19 +182,19 @@ impl Simulation {
         has_checks: bool,
         crossing: ForwardingPlan,
         seed: u64,
-        seats: Vec<Seat>,
+        seats: Seats,
         buffer_bytes: usize,
         payload_table: Rc<PayloadTable>,
     ) -> Self {
-        let ahead = Ahead::new(seats.len());
+        let ahead = Ahead::new(seats.members());
         let mut fabric =
             Fabric::new(links, has_checks, crossing, seed, buffer_bytes, Rc::clone(&payload_table));
-        for seat in &seats {
+        for seat in seats.iter() {
             fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
         Self {
             fabric,
-            memories: Memories::new(seats.len(), payload_table),
+            memories: Memories::new(seats.members(), payload_table),
             seats,
             edges: links.iter().map(|link| link.edge).collect(),
             names: Vec::new(),
@@ -230,8 +243,7 @@ impl Simulation {
     /// Gives an endpoint a command, now. Frames of the command leave when time advances.
     pub fn command(&mut self, node: NodeId, command: Command<'_>) -> Result<(), CommandRefused> {
         let now = self.now;
-        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.activity != Activity::Dead)
-        else {
+        let Some(seat) = self.seats.get_mut(node).filter(|seat| seat.activity != Activity::Dead) else {
             return Err(CommandRefused::NoSuchNode(node));
         };
         self.fabric.queue.push(now, QueuedEvent::Wake(node));
@@ -378,7 +390,7 @@ impl Simulation {
 
     /// Returns true if a timer that was scheduled for now is still valid. If it is due later, schedules it again.
     fn timer_is_due(&mut self, member: NodeId) -> bool {
-        let seat = &mut self.seats[member.index()];
+        let seat = &mut self.seats[member];
         if seat.timer_at != self.now {
             return false;
         }
@@ -395,7 +407,7 @@ impl Simulation {
     /// A timeout that is due even after a poll is one that waits for a device (a heartbeat behind a long frame):
     /// the member is polled when the channel opens, and polling earlier would change nothing.
     fn arm(&mut self, member: NodeId) {
-        let seat = &mut self.seats[member.index()];
+        let seat = &mut self.seats[member];
         let mut at = seat.body.member().poll_timeout();
         if at <= self.now {
             if seat.outgoing.iter().any(|channel| self.fabric.channel(*channel).opening_awaited) {
@@ -412,19 +424,19 @@ impl Simulation {
     /// Polls a member for all of its due events.
     fn poll_member(&mut self, due: &[Due]) {
         let Some(member) = due.first().map(|due| due.member) else { return };
-        match self.seats[member.index()].activity {
+        match self.seats[member].activity {
             Activity::Dead => return self.lose_frames(due, FrameOutcome::ReceiverDead),
             Activity::Paused => return self.park(member, due),
             Activity::Alive => {}
         }
-        let seat = &mut self.seats[member.index()];
+        let seat = &mut self.seats[member];
         let mut events = std::mem::take(&mut self.events);
         let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
         self.statistics.polls += 1;
         self.statistics.events += events.len() as u64;
         self.play_faults(member, &events);
-        let reported = self.seats[member.index()].events_reported;
-        self.seats[member.index()].events_reported += events.len() as u64;
+        let reported = self.seats[member].events_reported;
+        self.seats[member].events_reported += events.len() as u64;
         for (number, event) in (reported..).zip(events.drain(..)) {
             self.fabric.trace_event(self.now, member, number, &event);
             self.record(member, number, event);
@@ -439,7 +451,7 @@ impl Simulation {
         if result.job_advanced {
             self.watchdog.job_progress(self.now);
         }
-        let seat = &self.seats[member.index()];
+        let seat = &self.seats[member];
         let late = seat.memory_faults.as_ref().map(|memory_faults| memory_faults.next_due());
         let local = seat.local.as_ref().map(|local| local.next_due());
         let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
@@ -460,7 +472,7 @@ impl Simulation {
 
     /// Schedules the job's next wake-up, unless an earlier one is still to come.
     fn wake(&mut self, member: NodeId, at: Instant) {
-        let seat = &mut self.seats[member.index()];
+        let seat = &mut self.seats[member];
         if at < seat.wake_at || seat.wake_at <= self.now {
             seat.wake_at = at;
             self.fabric.queue.push(at, QueuedEvent::Wake(member));
@@ -476,7 +488,7 @@ impl Simulation {
     /// Keeps frames for a paused member in its device, as long as it has space.
     fn park(&mut self, member: NodeId, due: &[Due]) {
         for due in due.iter().filter(|due| due.frame.is_some()) {
-            let parked = &mut self.seats[member.index()].parked;
+            let parked = &mut self.seats[member].parked;
             if parked.len() < PARKED_FRAMES_MAX {
                 parked.push(*due);
             } else {
@@ -486,42 +498,15 @@ impl Simulation {
     }
 
     fn stalled(&self, cause: StallCause) -> Stalled {
-        let waiting = self.seats.iter().filter(|seat| seat.activity != Activity::Dead).map(|seat| Waiting {
-            node: seat.node,
-            name: self.names.get(seat.node.index()).cloned().unwrap_or_else(|| seat.node.to_string()),
-            job: seat.job.as_ref().filter(|_| seat.is_awaited()).map(|job| job.waiting_for()),
-            endpoint: match &seat.body {
-                Body::Endpoint(endpoint) => {
-                    let local = seat.local.iter().flat_map(|local| local.waiting_for());
-                    endpoint.waiting_for().into_iter().chain(local).collect()
-                }
-                _ => Vec::new(),
-            },
-        });
-        let waiting = waiting.filter(|member| member.job.is_some() || !member.endpoint.is_empty()).collect();
-        Stalled { at: self.now, cause, waiting, cycle: self.cycle() }
-    }
-
-    /// Returns the members whose full buffers wait for each other, by name.
-    fn cycle(&self) -> Vec<String> {
-        let alive = self.seats.iter().filter(|seat| seat.activity != Activity::Dead);
-        let waits: Vec<_> = alive.flat_map(|seat| seat.body.member().waits()).collect();
-        let name = |node: NodeId| self.names.get(node.index()).map_or("?", String::as_str);
-        let cycle = cycle(&waits).unwrap_or_default();
-        cycle
-            .iter()
-            .map(|wait| {
-                let channel = wait.channel.map_or_else(String::new, |channel| format!(" on {channel}"));
-                format!("{} frames in {} for {}{channel}", wait.frames, name(wait.member), name(wait.toward))
-            })
-            .collect()
+        let name = |node| self.name(node).unwrap_or("?");
+        Stalled::new(self.now, cause, self.waiting(), &self.waits(), name)
     }
 }
 
 impl std::fmt::Debug for Simulation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = formatter.debug_struct("Simulation");
-        debug.field("now", &self.now).field("members", &self.seats.len()).field("awaited", &self.awaited);
+        debug.field("now", &self.now).field("members", &self.seats.members()).field("awaited", &self.awaited);
         debug.finish_non_exhaustive()
     }
 }

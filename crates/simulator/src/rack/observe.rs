@@ -12,6 +12,7 @@ use crate::link::LinkStatistics;
 use crate::outcome::{MemberState, Statistics};
 use crate::recording::RecordedEvent;
 use crate::seat::{Body, Seat};
+use crate::trace::TraceSums;
 
 /// Read access to a rack. A request for a member that does not exist, or is of another kind, panics: it
 /// is an error of the caller.
@@ -20,6 +21,12 @@ impl Simulation {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Returns true if the member is computed here and not by another thread.
+    #[must_use]
+    pub fn is_here(&self, node: NodeId) -> bool {
+        self.seats.get(node).is_some()
     }
 
     /// Returns the state of a member.
@@ -39,7 +46,7 @@ impl Simulation {
 
     /// Returns an endpoint, to register regions at it.
     pub fn endpoint_mut(&mut self, node: NodeId) -> &mut Endpoint {
-        match &mut self.seats[node.index()].body {
+        match &mut self.seats[node].body {
             Body::Endpoint(endpoint) => endpoint,
             _ => panic!("{node} is not an endpoint"),
         }
@@ -102,7 +109,11 @@ impl Simulation {
     /// Returns the hash of all events until now.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
-        self.fabric.trace.digest(self.memories.hash())
+        self.trace_sums().digest()
+    }
+
+    pub(crate) const fn trace_sums(&self) -> TraceSums {
+        self.fabric.trace.sums(self.memories.hash())
     }
 
     /// Returns the engine's counters until now.
@@ -124,6 +135,6 @@ impl Simulation {
     }
 
     fn seat(&self, node: NodeId) -> &Seat {
-        &self.seats[node.index()]
+        &self.seats[node]
     }
 }

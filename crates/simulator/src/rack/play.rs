@@ -12,11 +12,12 @@ use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
 
 use super::actions::Action;
-use super::script::{FaultTransition, Return, Script};
+use super::script::{Return, Script};
 use super::{Simulation, body_of, incarnation, seat_job};
 use crate::ids::ChannelId;
 use crate::link::LinkStatistics;
 use crate::local::Owner;
+use crate::outcome::FaultTransition;
 use crate::queue::QueuedEvent;
 use crate::seat::{Activity, Body, Seat};
 
@@ -60,7 +61,7 @@ impl Simulation {
             let now = self.now;
             events.iter().for_each(|event| scheduler.handle_event(now, event));
             let frames = |direction| self.statistics_of(direction).data_frames_sent;
-            scheduler.advance(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
+            scheduler.advance(now, frames, || self.seats[member].job.as_ref()?.reached());
             notices.extend(std::iter::from_fn(|| scheduler.poll_notification()));
             self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
@@ -72,7 +73,7 @@ impl Simulation {
     fn broadcast(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
         for number in 0..script.schedulers.len() {
             let member = NodeId(number as u16);
-            let is_alive = self.seats[number].activity == Activity::Alive;
+            let is_alive = self.seats[member].activity == Activity::Alive;
             if let Some(scheduler) = &mut script.schedulers[number]
                 && member != seen_by
                 && is_alive
@@ -108,7 +109,7 @@ impl Simulation {
                 FaultAction::Memory(conditions) => {
                     let has_memory_fault = conditions != MemoryConditions::default();
                     self.owner(member).into_iter().for_each(|owner| owner.withhold(has_memory_fault));
-                    let seat = &mut self.seats[member.index()];
+                    let seat = &mut self.seats[member];
                     let new = || Box::new(MemoryFaults::new(script.seed, &self.names[member.index()]));
                     seat.memory_faults.get_or_insert_with(new).set(&conditions);
                 }
@@ -144,7 +145,7 @@ impl Simulation {
         if !channel.set_conditions(conditions) {
             return;
         }
-        let ports = &self.seats[member.index()].outgoing;
+        let ports = &self.seats[member].outgoing;
         if let Some(port) = ports.iter().position(|outgoing| *outgoing == id) {
             let (port, up) = (PortId(port as u16), !conditions.is_unplugged);
             self.schedule(self.now, Action::Carrier { member, port, up });
@@ -154,7 +155,7 @@ impl Simulation {
     /// Revokes the keys of the job's regions. The region by which peers meet keeps its key.
     fn revoke(&mut self, member: NodeId) {
         self.owner(member).into_iter().for_each(Owner::revoke);
-        let seat = &mut self.seats[member.index()];
+        let seat = &mut self.seats[member];
         let (Some(job), Body::Endpoint(endpoint)) = (&seat.job, &mut seat.body) else { return };
         rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
     }
@@ -175,19 +176,19 @@ impl Simulation {
     /// Starts a new incarnation in a member's seat, without state of the old one. The script does not affect it any more.
     pub(super) fn restart(&mut self, member: NodeId) {
         let Some(mut script) = self.script.take() else { return };
-        if self.seats.get(member.index()).is_some_and(|seat| seat.activity == Activity::Dead) {
+        if self.seats.get(member).is_some_and(|seat| seat.activity == Activity::Dead) {
             let (plan, seed) = (&script.successors, script.seed);
             let mut scheduler = FaultScheduler::without_faults(plan, member);
             let neighbours =
                 (0..).zip(plan.graph().ports(member)).map(|(port, end)| (PortId(port), end.neighbour));
             scheduler.exclude_ports(
                 neighbours
-                    .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)
+                    .filter(|(_, neighbour)| self.seats[*neighbour].activity == Activity::Dead)
                     .map(|(port, _)| port),
             );
             script.schedulers[member.index()] = Some(scheduler);
             let incarnation_id = Incarnation(incarnation(seed, member).0 + (1 << 32));
-            let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
+            let outgoing = std::mem::take(&mut self.seats[member].outgoing);
             for id in &outgoing {
                 if let Some(channel) = self.fabric.channel_mut(*id) {
                     channel.set_conditions(&Conditions::default());
@@ -202,7 +203,7 @@ impl Simulation {
                 seat_job(&mut seat, self.memories.renew(member), job);
             }
             self.awaited += usize::from(seat.is_awaited());
-            self.seats[member.index()] = seat;
+            self.seats[member] = seat;
             self.owner(member).into_iter().for_each(Owner::begin_anew);
             self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
             let until = self.now + script.wait_max_ns;

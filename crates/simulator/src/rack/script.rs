@@ -4,20 +4,7 @@ use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScheduler;
 use rackloom_protocol::{Instant, NodeId};
 
-/// Begin or end of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaultTransition {
-    /// Virtual time.
-    pub at: Instant,
-    /// The member that applied it.
-    pub member: NodeId,
-    /// Index of the event in the script.
-    pub event: usize,
-    /// True if the fault began, false if it ended.
-    pub begins: bool,
-    /// Number of the event's repetition, counted from one.
-    pub time: u64,
-}
+use crate::outcome::FaultTransition;
 
 /// A dead member whose seat gets a successor soon, or got one. The run waits until the successor's links are up.
 pub(super) struct Return {

@@ -14,6 +14,7 @@ use crate::link::is_data;
 use crate::memory::payload::PayloadTable;
 use crate::outcome::MemberState;
 use crate::seat::{Body, Seat};
+use crate::seats::Seats;
 
 const A: NodeId = NodeId(0);
 const B: NodeId = NodeId(1);
@@ -55,8 +56,8 @@ fn star(
         let outgoing = edges_here.iter().map(|edge| leaving(&edges, *edge, NodeId(node))).collect();
         Seat::new(NodeId(node), Body::StubMember(Box::new(stub)), outgoing)
     });
-    let seats: Vec<_> = seats.collect();
-    let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, seats.len()));
+    let seats = Seats::new(usize::from(leaves) + 1, seats.collect());
+    let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, seats.members()));
     (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, payload_table), log)
 }
 
