@@ -15,7 +15,7 @@
 //! A rank's time of a trial is the median of its runs after one run of warm-up. The ranks agree on the time of the slowest one
 //! ([`super::exchange`]), so all ranks choose by the same numbers.
 //!
-//! In virtual time computing takes no time and links have exact rates, so the closed forms hold, and there are no trials.
+//! In virtual time the trials show what the closed forms leave out: packing, credits and the limits of memory.
 
 use std::sync::Arc;
 

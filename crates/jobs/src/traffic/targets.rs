@@ -69,9 +69,8 @@ impl Scheme {
     }
 
     /// Returns the most slots of a rank.
-    pub(crate) fn slots_max(&self) -> u16 {
-        // The first rank receives the incast, the last one has a source in every other pattern.
-        self.slots(0).max(self.slots(self.ranks.saturating_sub(1)))
+    pub(crate) const fn slots_max(&self) -> u16 {
+        self.pattern.slots_max(self.ranks as u64) as u16
     }
 
     /// Returns the number of the slot at a rank in which the messages of a sender arrive.

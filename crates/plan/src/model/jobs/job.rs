@@ -84,7 +84,7 @@ section! {
             form = Kind::Choice(PatternName::NAMES);
             default = PatternName::Permutation;
         }
-        /// Bytes of one message. Each node holds one of every other, which must fit its memory.
+        /// Bytes of one message. A node has space for one of its own and one of each node that may send to it, which must fit its memory.
         bytes: u64 {
             form = Kind::Size(1, 1 << 30);
             default = 4 << 10;
@@ -320,6 +320,17 @@ named_values! {
     }
 }
 
+impl PatternName {
+    /// Returns the most nodes that may send to one node, itself included where targets are not fixed, among `ranks` nodes.
+    #[must_use]
+    pub const fn slots_max(self, ranks: u64) -> u64 {
+        match self {
+            Self::Permutation | Self::Pipeline | Self::KvCache => 1,
+            _ => ranks,
+        }
+    }
+}
+
 named_values! {
     /// Names of jobs.
     pub enum JobName {
@@ -395,7 +406,7 @@ impl JobPlan {
             JobKind::None => 0,
             JobKind::Litmus => u64::from(self.litmus.bytes_max),
             JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => largest(sweep).saturating_mul(2),
-            JobKind::Traffic(plan) => plan.bytes.saturating_mul(ranks as u64 + 1),
+            JobKind::Traffic(plan) => plan.bytes.saturating_mul(plan.pattern.slots_max(ranks as u64) + 1),
             JobKind::Collective(plan) => {
                 let whole = largest(&plan.sweep);
                 let part = whole.div_ceil(ranks.max(1) as u64);
@@ -497,5 +508,11 @@ mod tests {
         assert_eq!(needed(CollectiveKind::AllGather, 1000), 1250, "input is a quarter, output is the whole");
         assert_eq!(needed(CollectiveKind::Scatter, 1001), 1252, "the largest part counts");
         assert_eq!(needed(CollectiveKind::Barrier, 1000), 0);
+        let of_traffic = |pattern| {
+            let kind = JobKind::Traffic(TrafficPlan { pattern, bytes: 1000, messages: 3 });
+            JobPlan { kind, litmus: LitmusPlan::default() }.memory_bytes_min(4)
+        };
+        assert_eq!(of_traffic(PatternName::Permutation), 2000, "one own message and one of its sender");
+        assert_eq!(of_traffic(PatternName::AllToAll), 5000);
     }
 }
