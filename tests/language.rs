@@ -174,6 +174,7 @@ const PLAIN_CRATES: &[&str] = &[
     "runtime",
     "simulator",
     "verbs",
+    "workloads",
 ];
 
 fn root() -> PathBuf {

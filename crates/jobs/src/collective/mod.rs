@@ -11,6 +11,7 @@
 //! [`snapshot`] (saving and resuming) · `shrink` (repeating with the remaining ranks).
 
 mod check;
+mod common;
 mod exchange;
 mod expected;
 mod inputs;
@@ -27,9 +28,9 @@ mod symbols;
 mod trials;
 mod work;
 
+pub use self::common::Common;
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
-pub use self::prepared::Common;
 pub use self::settings::CollectiveSettings;
 pub use self::start::{collective, collective_from};
 

@@ -8,21 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use rackloom_collectives::fingerprint::{Line, Sums, Values};
 use rackloom_collectives::{Algorithm, Schedule, TransferId, build};
 
+use super::common::Common;
 use super::expected::{Index, Origin};
 use super::locked;
 use super::memory_plan::{self, CollectiveError, MemoryPlan};
 use super::settings::CollectiveSettings;
 
-/// Handle of what the ranks of one job in one process share. All must have the same settings.
-///
-/// `Send` and `Sync`: contents behind locks.
-#[derive(Clone, Debug, Default)]
-pub struct Common {
-    inner: Arc<Inner>,
-}
-
+/// Content of a [`Common`].
 #[derive(Debug, Default)]
-struct Inner {
+struct Shared {
     memory_plan: OnceLock<Result<Arc<MemoryPlan>, CollectiveError>>,
     /// Schedules that a rank uses now.
     schedules: Mutex<HashMap<(Algorithm, usize), Weak<Prepared>>>,
@@ -44,18 +38,22 @@ pub(crate) struct Prepared {
 }
 
 impl Common {
+    fn shared(&self) -> Arc<Shared> {
+        self.content()
+    }
+
     /// Returns the memory plan of the job.
     pub(crate) fn memory_plan(
         &self,
         settings: &CollectiveSettings,
         ranks: usize,
     ) -> Result<Arc<MemoryPlan>, CollectiveError> {
-        self.inner.memory_plan.get_or_init(|| memory_plan::plan(settings, ranks).map(Arc::new)).clone()
+        self.shared().memory_plan.get_or_init(|| memory_plan::plan(settings, ranks).map(Arc::new)).clone()
     }
 
     /// Returns the handle of a group of these ranks.
     pub(crate) fn of_group(&self, members: &[u16]) -> Self {
-        locked(&self.inner.groups).entry(members.to_vec()).or_default().clone()
+        locked(&self.shared().groups).entry(members.to_vec()).or_default().clone()
     }
 
     /// Returns the schedule of the job for an array of this many elements.
@@ -66,7 +64,8 @@ impl Common {
         algorithm: Algorithm,
         elements: usize,
     ) -> Result<Arc<Prepared>, String> {
-        let mut schedules = locked(&self.inner.schedules);
+        let shared = self.shared();
+        let mut schedules = locked(&shared.schedules);
         let known = schedules.get(&(algorithm, elements)).and_then(Weak::upgrade);
         if let Some(prepared) = known {
             return Ok(prepared);
@@ -141,6 +140,6 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &other));
         drop((first, second));
         assert_eq!(schedule(64).schedule.elements, 64);
-        assert!(locked(&common.inner.schedules).len() <= 2, "schedules without a user are dropped");
+        assert!(locked(&common.shared().schedules).len() <= 2, "schedules without a user are dropped");
     }
 }

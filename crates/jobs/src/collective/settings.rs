@@ -6,8 +6,8 @@ use rackloom_collectives::choose::TopologyKind;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::LocalPath;
 
+use super::common::Common;
 use super::inputs::{Arrays, Inputs};
-use super::prepared::Common;
 
 /// Settings of a collective job.
 #[derive(Clone, Debug)]
