@@ -1,6 +1,6 @@
 //! A rack on several threads.
 //!
-//! Each thread computes some of the members ([`partition`]), with a queue, frames and memories of its own. A frame reaches its
+//! Each thread computes some of the members (`partition.rs`), with a queue, frames and memories of its own. A frame reaches its
 //! receiver no earlier than the delay of the shortest link after it has left. So all threads handle the same window of time, which
 //! is no longer than that delay, and only then exchange the frames that have left for members on other threads.
 //!
