@@ -27,7 +27,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-workloads",
         ],
     ),
-    ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
+    (
+        "rackloom-simulator",
+        &[
+            "rackloom-collectives",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-workloads",
+        ],
+    ),
     (
         "rackloom-experiments",
         &["rackloom-capture", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
@@ -71,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-jobs",
             "rackloom-plan",
             "rackloom-protocol",
+            "rackloom-workloads",
         ],
     ),
     ("rackloom-capi", &["rackloom", "rackloom-plan", "rackloom-runtime"]),
@@ -89,6 +99,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-protocol",
             "rackloom-runtime",
             "rackloom-simulator",
+            "rackloom-workloads",
         ],
     ),
 ];

@@ -26,6 +26,8 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-run", help(&["run", "--help"]));
     insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
+    insta::assert_snapshot!("help-workload-generate", help(&["workload", "generate", "--help"]));
+    insta::assert_snapshot!("help-workload-import", help(&["workload", "import", "--help"]));
     insta::assert_snapshot!("help-schedule", help(&["schedule", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));

@@ -32,6 +32,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     ("control", &["oracle", "report", "notice"]),
     ("jobs", &["job", "ranks", "survivors", "collective", "build"]),
     ("jobs", &["job", "ranks", "litmus", "build"]),
+    ("jobs", &["job", "ranks", "workload", "build"]),
     ("simulator", &["ids", "frames", "fabric", "wires", "seat"]),
     ("node", &["mapping", "window", "memory", "sharing", "fabric"]),
     ("node", &["wires", "runtime", "fabric"]),

@@ -4,7 +4,7 @@
 //! arguments, presentation, and commands that use other crates.
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
-//! under random faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) ·
+//! under random faults) · `check`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
 //! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
@@ -29,6 +29,7 @@ mod simulated_links;
 mod standing;
 mod submitted;
 mod trace;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
         Command::Schedule(arguments) => schedule::run(&arguments).map(ExitCode::from),
+        Command::Workload(arguments) => workload::run(&arguments.command).map(ExitCode::from),
         Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),
         Command::Schema(arguments) => check::schema(arguments.of).map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),

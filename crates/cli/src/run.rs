@@ -7,17 +7,21 @@ use rackloom_plan::Plan;
 use rackloom_runtime::machine::exclusive;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::outcome::progress::RunProgress;
+use rackloom_runtime::outcome::workload::JOB;
+use rackloom_runtime::request::options::RunOptions;
 use rackloom_runtime::run::{Conclusion, RackObserver, RackUp, Run};
 
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 use crate::progress::Bar;
-use crate::{present, reporting};
+use crate::{present, reporting, workload};
 
 /// Runs a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let run = Run::prepare(&arguments.into())?;
+    let mut options = RunOptions::from(arguments);
+    options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
+    let run = Run::prepare(&options)?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
@@ -40,7 +44,9 @@ struct Display<'a> {
 
 impl RackObserver for Display<'_> {
     fn started(&mut self, plan: &Plan) {
-        self.bar = Some(Bar::begin(plan.job.kind.name(), plan.endpoint_count()));
+        let is_workload = !self.arguments.workload.files.is_empty();
+        let job = if is_workload { JOB } else { plan.job.kind.name() };
+        self.bar = Some(Bar::begin(job, plan.endpoint_count()));
     }
 
     fn links_up(&mut self, rack: &RackUp<'_>) -> Result<(), Failure> {

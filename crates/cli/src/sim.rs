@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rackloom_control::report::injected::InjectedFaults;
-use rackloom_control::source::Overrides;
+use rackloom_control::source::{ComputeMode, Overrides};
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
@@ -18,7 +18,7 @@ use rackloom_protocol::{MemberRole, NodeId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
 use rackloom_runtime::outcome::progress::RunProgress;
-use rackloom_runtime::outcome::{expectations, meta};
+use rackloom_runtime::outcome::{expectations, meta, workload as outcome_of_workload};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
 use rackloom_simulator::{
@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::reporting;
 use crate::simulated_links::SimulatedLinks;
-use crate::trace;
+use crate::{trace, workload};
 
 /// Number of events between two updates of the progress bar: a few milliseconds of wall time.
 const EVENTS_PER_UPDATE: u64 = 1 << 12;
@@ -51,23 +51,26 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
         .with_command(command_line())
         .with_faults(arguments.faults.faults.as_deref())?
         .with_arrays(&given_arrays)?
-        .with_capture(&(&arguments.capture).into())?;
+        .with_capture(&(&arguments.capture).into())?
+        .with_workload(workload::file(&arguments.workload.files, ComputeMode::Sleep)?);
     let work = request.possible_work()?;
     let source = request.into_source();
     must_have_a_model(&work.plan)?;
     arrays::make_destination(&given_arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     capture::make_directory(&source.capture)?;
-    let Work { plan, faults, inputs, result_shapes } = work;
-    let jobs = match &arguments.trace {
-        Some(file) => trace::jobs(file, &plan)?,
-        None => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
+    let Work { plan, faults, inputs, result_shapes, workload } = work;
+    let jobs = match (&arguments.trace, &workload) {
+        (Some(file), _) => trace::jobs(file, &plan)?,
+        (None, Some(workload)) => workload::jobs(&plan, workload),
+        (None, None) => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
     let threads = usize::from(arguments.threads);
     let objection =
         one_thread_reason(&plan, faults.is_some(), captures.is_some(), source.arrays.output.is_some());
-    let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
+    let job = if workload.is_some() { outcome_of_workload::JOB } else { plan.job.kind.name() };
+    let bar = Bar::begin(job, plan.endpoint_count());
     let ran = if threads > 1 && objection.is_none() {
         run_on_threads(&plan, jobs, threads, &bar)
     } else {
@@ -109,6 +112,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let exit = if ran.stalled.is_some() { Exit::Stalled } else { findings::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
     report.meta = Some(meta::of(&plan, &source.command));
+    outcome_of_workload::complete(&mut report, &plan, source.workload.as_ref());
     reporting::deliver(&report, &arguments.output, exit)
 }
 

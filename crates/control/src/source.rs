@@ -59,6 +59,9 @@ pub struct Source {
     /// Snapshots to save and to restore.
     #[serde(default)]
     pub snapshots: SnapshotOrders,
+    /// Workload that is performed instead of the job of the rack file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadFile>,
 }
 
 impl Source {
@@ -117,6 +120,40 @@ pub struct FaultFile {
     pub name: String,
     /// Text of the file.
     pub text: String,
+}
+
+/// Workload, as text for the same reasons as the rack file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WorkloadFile {
+    /// Name of the file, for messages.
+    pub name: String,
+    /// Text in the format of `rackloom_workloads::text`.
+    pub text: String,
+    /// Performance of computations on processes.
+    #[serde(default)]
+    pub compute: ComputeMode,
+}
+
+/// Performance of the computations of a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComputeMode {
+    /// The rank waits for the end of the time. In virtual time it costs nothing.
+    #[default]
+    Sleep,
+    /// The rank keeps its processor busy until the end of the time.
+    Spin,
+}
+
+impl ComputeMode {
+    /// Returns the lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Spin => "spin",
+        }
+    }
 }
 
 /// Passes the declarations of the options that replace one value of the rack file to the macro `$declare`. This list is the only

@@ -11,6 +11,7 @@
 //! - [`litmus`]: correctness of the fabric.
 //! - [`measure`]: latency and bandwidth of operations.
 //! - [`pairs`] and [`traffic`]: speed of one pair, and of many at once.
+//! - [`trace`] and [`workload`]: transfers at given times, and graphs of computations, messages and collectives.
 //! - [`oracle`]: properties that must always hold.
 //! - [`rest`]: state of the members after all faults are healed.
 //! - `survivors`: agreement on the members that go on after a loss.
@@ -28,8 +29,12 @@ mod ranks;
 mod survivors;
 pub mod trace;
 pub mod traffic;
+pub mod workload;
 
-pub use build::{Seeds, build, build_all, build_from, build_on, objections, play_trace, wait_for};
+pub use build::{
+    Seeds, build, build_all, build_from, build_on, objections, perform_workload, play_trace,
+    prepare_workload, wait_for,
+};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
 pub use rackloom_control::{measure, oracle, report, rest};
 pub use ranks::{Rank, data_regions};

@@ -78,7 +78,8 @@ impl Run {
     pub fn prepare(options: &RunOptions) -> Result<Self, Failure> {
         let request = RackRequest::read(&options.file, &options.overrides)?
             .with_command(options.command.clone())
-            .for_processes(&options.processes)?;
+            .for_processes(&options.processes)?
+            .with_workload(options.workload.clone());
         let work = request.ready_work(&options.processes)?;
         let source = request.with_snapshots(&options.checkpoints, &work.plan)?.into_source();
         Ok(Self { source, plan: work.plan, faults: work.faults, logs: options.logs.clone() })

@@ -16,6 +16,17 @@ use core::ops::Range;
 
 use rackloom_collectives::CollectiveKind;
 
+/// Most ranks of a workload.
+pub const RANKS_MAX: usize = 1 << 16;
+/// Most phases of a workload.
+pub const PHASES_MAX: usize = 1 << 12;
+/// Most groups of a workload.
+pub const GROUPS_MAX: usize = 1 << 16;
+/// Most operations of all ranks together that readers accept, so that a short file cannot fill the memory.
+pub const OPERATIONS_MAX: usize = 1 << 24;
+/// Most dependencies of all ranks together that readers accept.
+pub const DEPENDENCIES_MAX: usize = 1 << 25;
+
 /// Workload of all ranks. Rank *i* is the *i*-th entry of [`Workload::ranks`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
@@ -101,6 +112,12 @@ impl RankOperations {
         let dependencies = start..self.dependencies.len() as u32;
         self.operations.push(Operation { phase, work, dependencies });
         (self.operations.len() - 1) as u32
+    }
+
+    /// Returns the number of dependencies of all operations.
+    #[must_use]
+    pub fn dependency_count(&self) -> usize {
+        self.dependencies.len()
     }
 
     /// Returns all operations.

@@ -15,6 +15,7 @@ mod output;
 mod overrides;
 mod schedule;
 mod submitted;
+mod workload;
 
 use std::path::PathBuf;
 
@@ -36,6 +37,10 @@ pub(crate) use self::overrides::Overrides;
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
+};
+pub(crate) use self::workload::{
+    CheckWorkloadArguments, Compute, DegreeOptions, GenerateArguments, Generated, ImportArguments,
+    WorkloadArguments, WorkloadCommand, WorkloadOptions,
 };
 use crate::exit;
 
@@ -71,6 +76,8 @@ pub(crate) enum Command {
     /// Print the schedule of a collective: which rank sends which part to which rank, step by step
     #[command(alias = "plan", after_help = EXITS)]
     Schedule(ScheduleArguments),
+    /// Generate, import and check workloads: graphs of computations, messages and collectives
+    Workload(WorkloadArguments),
     /// Print the frames of a capture, one line per frame
     #[command(after_help = EXITS)]
     Decode(DecodeArguments),
@@ -224,6 +231,11 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
+    pub(crate) workload: WorkloadOptions,
+    /// Computations of a workload: a node waits for their end, or keeps a processor busy
+    #[arg(long, value_name = "HOW", help_heading = WHAT, value_enum, default_value_t, requires = "files")]
+    pub(crate) compute: Compute,
+    #[command(flatten)]
     pub(crate) processes: Processes,
     #[command(flatten)]
     pub(crate) checkpoints: CheckpointOptions,
@@ -345,11 +357,13 @@ pub(crate) struct SimArguments {
     )]
     pub(crate) payload: Option<PayloadMode>,
     /// Replay a trace instead of the file's job; CSV with the columns time, source, destination, bytes, kind
-    #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "input", "output"])]
+    #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "input", "output", "files"])]
     pub(crate) trace: Option<PathBuf>,
     /// Number of threads that compute the members. The results do not depend on it
     #[arg(long, value_name = "NUMBER", help_heading = WHAT, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadOptions,
     #[command(flatten)]
     pub(crate) faults: FaultOptions,
     #[command(flatten)]

@@ -33,6 +33,8 @@ impl From<&RunArguments> for RunOptions {
                 every: arguments.checkpoints.every,
                 restore: arguments.checkpoints.restore.clone(),
             },
+            // The command reads its files.
+            workload: None,
             logs: (&arguments.logging).into(),
             command: command_line(),
         }

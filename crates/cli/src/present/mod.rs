@@ -11,6 +11,7 @@ mod submitted;
 mod sweep;
 pub(crate) mod table;
 mod traffic;
+mod workload;
 
 use std::io::IsTerminal;
 
@@ -21,6 +22,7 @@ pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
 pub(crate) use submitted::{job_line, job_list};
 pub(crate) use sweep::schedules;
+pub(crate) use workload::workload;
 
 /// Style of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

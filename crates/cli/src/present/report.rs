@@ -20,6 +20,7 @@ use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
+use super::workload::results;
 
 /// Maximum number of lines of a section. Further ones are counted.
 const LINES_MAX: usize = 40;
@@ -30,6 +31,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         faults_of_script(&report.faults),
         oracles(report),
         traffic(report.traffic.as_ref()),
+        results(report.workload.as_ref()),
         sweep(&report.sweep),
         operations(&report.operations, &report.job),
         paths(&report.nodes),

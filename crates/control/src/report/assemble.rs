@@ -18,6 +18,7 @@ use super::memory::MemoryReport;
 use super::meta::Meta;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
+use super::workload::WorkloadReport;
 use crate::measure::{KindOnPath, Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 use crate::zero::is_zero;
@@ -320,6 +321,9 @@ pub struct Report {
     /// Completion time, goodput and fairness, if the job is a traffic pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficReport>,
+    /// Iteration time, exposed communication, phases and use of links, if the job is a workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadReport>,
     /// Times and bandwidths by size, over all ranks, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
@@ -382,6 +386,11 @@ impl Report {
             verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
             notes: notes(members),
             traffic: TrafficReport::of(jobs.iter().filter_map(|job| job.traffic.as_ref())),
+            workload: WorkloadReport::of(
+                members.iter().filter_map(|member| {
+                    Some((member.name.as_str(), member.job.as_ref()?.workload.as_ref()?))
+                }),
+            ),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,

@@ -11,6 +11,7 @@ use super::events::EventLog;
 use super::memory::MemoryReport;
 use super::sweep::SweepRow;
 use super::traffic::TrafficPart;
+use super::workload::WorkloadPart;
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 use crate::zero::is_zero;
@@ -129,6 +130,9 @@ pub struct JobResult {
     /// Traffic sent by the rank, if the job is a traffic pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficPart>,
+    /// Performance of a workload by the rank, if the job is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadPart>,
     /// Times and bandwidths by size, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,

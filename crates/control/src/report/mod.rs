@@ -15,6 +15,7 @@ mod meta;
 mod refusals;
 mod sweep;
 mod traffic;
+mod workload;
 
 pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
@@ -31,3 +32,4 @@ pub use meta::{HostReport, Meta, Versions};
 pub use refusals::Refusals;
 pub use sweep::{Rechoice, RechoiceCause, SweepRow, TriedAlgorithm};
 pub use traffic::{TrafficPart, TrafficReport};
+pub use workload::{LinkUse, PhasePart, PhaseReport, RankReport, WorkloadPart, WorkloadReport};

@@ -3,17 +3,19 @@
 mod collective;
 mod fabric;
 mod shared;
+mod workload;
 
 use std::sync::Arc;
 
 use rackloom_collectives::Refused;
 use rackloom_plan::trace::TraceLine;
 use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
-use rackloom_protocol::{MemberRole, NodeId};
+use rackloom_protocol::NodeId;
 
 pub use self::shared::Seeds;
+pub use self::workload::{perform_workload, prepare_workload};
 
-use self::shared::{smallest_memory, timeout_ns};
+use self::shared::{ranks, smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Common, Inputs};
 use crate::idle::Idle;
@@ -233,12 +235,6 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
         ..default
     }
-}
-
-/// Returns the ranks. Endpoints come first in a plan, so a rank's number is its node's.
-fn ranks(plan: &Plan) -> Arc<[Rank]> {
-    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
-    endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
 
 /// Returns the litmus settings from the plan and the limits of its core.

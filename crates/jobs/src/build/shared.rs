@@ -1,7 +1,11 @@
-//! Values that the jobs of a plan share: seeds, memory, and timeouts.
+//! Values that the jobs of a plan share: seeds, ranks, memory, and timeouts.
+
+use std::sync::Arc;
 
 use rackloom_plan::Plan;
 use rackloom_protocol::MemberRole;
+
+use crate::ranks::Rank;
 
 /// Seeds of the jobs of one run. All ranks must get equal seeds.
 ///
@@ -19,6 +23,12 @@ impl From<u64> for Seeds {
     fn from(seed: u64) -> Self {
         Self { data: seed, keys: seed }
     }
+}
+
+/// Returns the ranks. Endpoints come first in a plan, so a rank's number is its node's.
+pub(super) fn ranks(plan: &Plan) -> Arc<[Rank]> {
+    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
 
 /// Returns the memory of the GPU node with the least, in bytes; 0 if there is none.

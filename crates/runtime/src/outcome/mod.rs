@@ -6,3 +6,4 @@ pub mod failure;
 pub mod findings;
 pub mod meta;
 pub mod progress;
+pub mod workload;

@@ -6,3 +6,4 @@ pub mod options;
 pub mod overrides;
 pub mod snapshots;
 pub mod work;
+pub mod workload;

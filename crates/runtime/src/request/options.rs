@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides};
+use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, WorkloadFile};
 use rackloom_plan::WireKind;
 
 /// Options of racks of processes, for one job and for standing racks.
@@ -56,6 +56,8 @@ pub struct RunOptions {
     pub processes: ProcessOptions,
     /// Snapshots.
     pub checkpoints: CheckpointOptions,
+    /// Workload that is performed instead of the job of the rack file.
+    pub workload: Option<WorkloadFile>,
     /// Logs.
     pub logs: LogOptions,
     /// Command line for the report.

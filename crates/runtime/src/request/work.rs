@@ -8,15 +8,17 @@ use rackloom::seal::{KeyLocation, RackKey};
 use rackloom_collectives::{Collective, CollectiveKind};
 use rackloom_control::source::{
     ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, ProcessSeats, SnapshotOrders, Source,
+    WorkloadFile,
 };
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::workload::Prepared;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable};
 
 use super::arrays::{self, InputArrays};
 use super::options::{CheckpointOptions, ProcessOptions};
-use super::{overrides, snapshots};
+use super::{overrides, snapshots, workload};
 use crate::capture;
 use crate::machine::capacity;
 use crate::machine::here::Here;
@@ -38,6 +40,8 @@ pub struct Work {
     pub inputs: Inputs,
     /// Shape of each rank's result, by rank. `None` for ranks without a result.
     pub result_shapes: Vec<Option<Vec<u64>>>,
+    /// Workload that is performed instead of the plan's job.
+    pub workload: Option<Arc<Prepared>>,
 }
 
 /// Reads a fault script. Its contents are checked later, against the plan.
@@ -80,6 +84,7 @@ impl RackRequest {
             capture: CaptureOptions::default(),
             faults: None,
             snapshots: SnapshotOrders::default(),
+            workload: None,
         };
         Ok(Self { source })
     }
@@ -142,6 +147,13 @@ impl RackRequest {
         Ok(self)
     }
 
+    /// Adds a workload, if there is one. It is performed instead of the job of the rack file.
+    #[must_use]
+    pub fn with_workload(mut self, workload: Option<WorkloadFile>) -> Self {
+        self.source.workload = workload;
+        self
+    }
+
     /// Names the rack. `None` keeps the name of the rack file.
     #[must_use]
     pub fn named(mut self, rack: Option<String>) -> Self {
@@ -186,7 +198,9 @@ impl RackRequest {
     /// # Errors
     /// Those of [`Self::work`], and objections to the job.
     pub fn possible_work(&self) -> Result<Work, Failure> {
-        if self.source.overrides.job == JobOptions::default() && self.source.arrays.input.is_none() {
+        let is_job_of_file =
+            self.source.overrides.job == JobOptions::default() && self.source.workload.is_none();
+        if is_job_of_file && self.source.arrays.input.is_none() {
             return self.work_judged_by(|plan| rackloom_jobs::objections(plan, &Inputs::Pattern));
         }
         let work = self.work()?;
@@ -202,6 +216,7 @@ impl RackRequest {
     /// # Errors
     /// Those of [`Self::possible_work`]. Memory, key or hosts of this machine do not fit the rack.
     pub fn ready_work(&self, processes: &ProcessOptions) -> Result<Work, Failure> {
+        workload::must_fit_orders(&self.source)?;
         let work = self.possible_work()?;
         let here = Here::of(&work.plan, self.source.host.as_deref())?;
         if let Some(path) = &work.plan.security.key_file {
@@ -226,14 +241,14 @@ impl RackRequest {
 
     fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {
         // The size check must examine the job that will run.
-        let is_another_job =
-            overrides::changes_size(&self.source.overrides.job) || self.source.arrays.input.is_some();
+        let options = workload::job_options(&self.source)?;
+        let is_another_job = overrides::changes_size(&options) || self.source.arrays.input.is_some();
         let plan = match is_another_job {
             true => Plan::parse_for_another_job(&self.source.text, &self.source.name),
             false => Plan::parse_judged(&self.source.text, &self.source.name, judge),
         };
         let mut plan = plan.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
-        overrides::apply_to_job(&self.source.overrides.job, &mut plan)?;
+        overrides::apply_to_job(&options, &mut plan)?;
         self.source.apply(&mut plan);
         let arrays = self.take_arrays(&mut plan)?;
         plan.check().map_err(|error| {
@@ -243,7 +258,8 @@ impl RackRequest {
         let faults = faults.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
-        Ok(Work { plan, faults, inputs, result_shapes })
+        let workload = workload::prepared(&self.source, &plan)?;
+        Ok(Work { plan, faults, inputs, result_shapes, workload })
     }
 
     /// Builds the plan alone.

@@ -27,7 +27,7 @@ use crate::request::work::{RackRequest, Work as CheckedWork};
 
 /// Opens the wires and registers the memory. Sends nothing.
 pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, String> {
-    let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
+    let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes, mut workload } =
         RackRequest::from(start.source.clone()).work().map_err(|failure| failure.to_string())?;
     // Cables can be replaced in a rack in which a member may get a successor.
     let begins_anew = faults.as_ref().is_some_and(|script| script.followed().next().is_some());
@@ -35,8 +35,9 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
     if start.is_successor {
         // The fields that identify the rack on the wire keep the values of the complete plan.
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
-        faults = None;
+        (faults, workload) = (None, None);
     }
+    let compute = start.source.workload.as_ref().map(|file| file.compute).unwrap_or_default();
     let seeds = Seeds { data: plan.settings.seed, keys: start.key_seed };
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
@@ -69,7 +70,9 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
             } else {
                 snapshots::of_rank(&start.source.snapshots, &plan, node)?
             };
-            let job = if plan.job.kind == JobKind::None {
+            let job = if let Some(workload) = &workload {
+                rackloom_jobs::perform_workload(&plan, node, seeds, workload, compute)
+            } else if plan.job.kind == JobKind::None {
                 // A vacant seat is not waited for: it may stay vacant until the rack ends.
                 rackloom_jobs::wait_for(&plan, |other| observer.is_awaited(other))
             } else {
@@ -91,8 +94,14 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
             // No job uses the memory of a successor.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let (doorbell, regions) = (cabling.doorbell(), job.regions());
-            let own = Own { node, seeds, server, processes: &start.processes, doorbell, regions };
-            let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
+            let own = Own { node, server, processes: &start.processes, doorbell, regions };
+            let regions_of = |peer: NodeId| match &workload {
+                Some(workload) => {
+                    rackloom_jobs::perform_workload(&plan, peer, seeds, workload, compute).regions()
+                }
+                None => rackloom_jobs::build_on(&plan, peer, seeds, &inputs).regions(),
+            };
+            let sharing = Sharing::begin(&plan, &regions_of, own, &mut memory)?;
             let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);

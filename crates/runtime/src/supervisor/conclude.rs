@@ -16,7 +16,7 @@ use crate::outcome::exit::Exit;
 use crate::outcome::expectations;
 use crate::outcome::failure::Failure;
 use crate::outcome::findings::{self, Findings};
-use crate::outcome::meta;
+use crate::outcome::{meta, workload};
 use crate::{capture, units};
 
 /// Report and exit of a rack that has ended.
@@ -149,6 +149,7 @@ impl Supervisor {
         };
         let (exit, capture_failure) = findings::note_captures(&mut report, captured, exit);
         report.meta = Some(meta::of(&plan, &source.command));
+        workload::complete(&mut report, &plan, source.workload.as_ref());
         Ok(Conclusion { report, exit, capture_failure })
     }
 }

@@ -16,9 +16,8 @@ use rackloom::sharing::{CommandPath, Direct, Exporter, Importer, Seats};
 use rackloom::wires::Doorbell;
 use rackloom::{Clock, HostMemory};
 use rackloom_control::order::SharedServer;
-use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::local::{count_direct, count_frames, is_shared, memory_of, moved_bytes, withheld_note};
-use rackloom_jobs::{Carried, PathReport, Seat, Seeds};
+use rackloom_jobs::{Carried, PathReport, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, RegionConfig, RegionId,
@@ -63,7 +62,6 @@ struct LocalPaths {
 /// Memory that a seat offers.
 pub(super) struct Own<'a> {
     pub(super) node: NodeId,
-    pub(super) seeds: Seeds,
     pub(super) server: Option<&'a SharedServer>,
     /// Process of each member of this host, by number in the plan.
     pub(super) processes: &'a [Option<u32>],
@@ -72,10 +70,11 @@ pub(super) struct Own<'a> {
 }
 
 impl Sharing {
-    /// Offers this seat's regions to its server, and starts to request those of its peers.
+    /// Offers this seat's regions to its server, and starts to request those of its peers. `regions_of` returns the regions of
+    /// a peer's job.
     pub(super) fn begin(
         plan: &Plan,
-        inputs: &Inputs,
+        regions_of: &dyn Fn(NodeId) -> Vec<RegionConfig>,
         own: Own<'_>,
         memory: &mut HostMemory,
     ) -> Result<Self, String> {
@@ -84,7 +83,9 @@ impl Sharing {
         let peers: Vec<_> = plan.memory_peers(own.node).into_iter().filter(is_node).collect();
         let has_peers = !peers.is_empty();
         let paths = match own.server {
-            Some(server) if has_peers => Some(LocalPaths::open(plan, inputs, &peers, server, own, memory)?),
+            Some(server) if has_peers => {
+                Some(LocalPaths::open(plan, regions_of, &peers, server, own, memory)?)
+            }
             _ => None,
         };
         let (counts, clock) = (PathReport::default(), Clock::begin());
@@ -232,7 +233,7 @@ impl Sharing {
 impl LocalPaths {
     fn open(
         plan: &Plan,
-        inputs: &Inputs,
+        regions_of: &dyn Fn(NodeId) -> Vec<RegionConfig>,
         peers: &[NodeId],
         server: &SharedServer,
         own: Own<'_>,
@@ -255,7 +256,7 @@ impl LocalPaths {
         let is_there = |node: NodeId| seats.seat(node).is_some_and(|seat| seat.process.is_some());
         let mut found = Vec::new();
         for node in peers {
-            let regions = rackloom_jobs::build_on(plan, *node, own.seeds, inputs).regions();
+            let regions = regions_of(*node);
             let name = plan.members[node.index()].name.clone();
             found.push(Peer::new(*node, name, regions, is_there(*node)));
         }

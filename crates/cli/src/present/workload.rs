@@ -1,0 +1,200 @@
+//! Workloads as tables: the graph before a run, and iteration time, phases and busiest links after it.
+
+use rackloom_jobs::report::{LinkUse, WorkloadReport};
+use rackloom_workloads::{Work, Workload};
+
+use super::table::{Column, Table};
+use super::units;
+
+/// Maximum number of links that are listed.
+const LINKS_MAX: usize = 8;
+/// Maximum number of phases that are listed.
+const PHASES_MAX: usize = 40;
+
+/// Formats the results of a workload; empty if the job was another one.
+pub(super) fn results(report: Option<&WorkloadReport>) -> String {
+    let Some(report) = report else { return String::new() };
+    let sections = [iteration(report), phases(report), links(&report.links)];
+    sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn iteration(report: &WorkloadReport) -> String {
+    let mut table = Table::new(&[
+        Column::Left("workload"),
+        Column::Right("ranks"),
+        Column::Right("operations"),
+        Column::Right("messages"),
+        Column::Right("bytes"),
+        Column::Right("iteration"),
+        Column::Right("compute max"),
+        Column::Right("exposed p50"),
+        Column::Right("exposed max"),
+    ]);
+    table.row([
+        report.name.clone(),
+        units::count(report.ranks.len() as u64),
+        units::count(report.operations),
+        units::count(report.messages),
+        units::bytes(report.bytes),
+        units::time(report.iteration_ns),
+        units::time(report.compute_max_ns),
+        units::time(report.exposed_median_ns),
+        units::time(report.exposed_max_ns),
+    ]);
+    table.render()
+}
+
+fn phases(report: &WorkloadReport) -> String {
+    let mut table = Table::new(&[
+        Column::Left("phase"),
+        Column::Right("operations"),
+        Column::Right("begin"),
+        Column::Right("end"),
+        Column::Right("compute max"),
+        Column::Right("bytes"),
+    ]);
+    for phase in report.phases.iter().filter(|phase| phase.operations > 0).take(PHASES_MAX) {
+        table.row([
+            phase.name.clone(),
+            units::count(phase.operations),
+            units::time(phase.began_ns),
+            units::time(phase.ended_ns),
+            units::time(phase.compute_max_ns),
+            units::bytes(phase.bytes),
+        ]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Formats the links that are used most.
+fn links(links: &[LinkUse]) -> String {
+    let mut used: Vec<_> = links.iter().filter_map(|link| Some((link, link.share?))).collect();
+    used.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let mut table = Table::new(&[
+        Column::Left("busiest links"),
+        Column::Right("on the wire"),
+        Column::Right("of the time"),
+    ]);
+    for (link, share) in used.into_iter().take(LINKS_MAX) {
+        table.row([link.name.clone(), units::bytes(link.bytes), format!("{:.1} %", share * 100.0)]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Formats a workload: its size, and its operations by phase.
+pub(crate) fn workload(workload: &Workload) -> String {
+    let operations: usize = workload.ranks.iter().map(|rank| rank.operations().len()).sum();
+    let mut table = Table::new(&[
+        Column::Left("phase"),
+        Column::Right("computations"),
+        Column::Right("compute max"),
+        Column::Right("messages"),
+        Column::Right("bytes"),
+        Column::Right("collectives"),
+        Column::Right("arrays"),
+    ]);
+    for (phase, sums) in workload.phases.iter().zip(sums(workload)) {
+        table.row([
+            phase.clone(),
+            units::count(sums.computations),
+            units::time(sums.compute_max_ns),
+            units::count(sums.messages),
+            units::bytes(sums.bytes),
+            units::count(sums.collectives),
+            units::bytes(sums.array_bytes),
+        ]);
+    }
+    let heading = format!(
+        "{}: {} ranks, {} groups, {} operations",
+        workload.name,
+        workload.ranks.len(),
+        workload.groups.len(),
+        units::count(operations as u64)
+    );
+    if table.is_empty() { heading } else { format!("{heading}\n\n{}", table.render()) }
+}
+
+/// Operations of one phase.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    computations: u64,
+    /// Computation of the rank that computes longest.
+    compute_max_ns: u64,
+    messages: u64,
+    bytes: u64,
+    /// Collectives, each counted once.
+    collectives: u64,
+    /// Bytes of the arrays of those.
+    array_bytes: u64,
+}
+
+/// Returns the sums of each phase.
+fn sums(workload: &Workload) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); workload.phases.len()];
+    for (rank, operations) in workload.ranks.iter().enumerate() {
+        let mut compute_ns = vec![0_u64; sums.len()];
+        for operation in operations.operations() {
+            let phase = usize::from(operation.phase);
+            let (Some(sum), Some(compute_ns)) = (sums.get_mut(phase), compute_ns.get_mut(phase)) else {
+                continue;
+            };
+            match operation.work {
+                Work::Compute { duration_ns } => {
+                    sum.computations += 1;
+                    *compute_ns = compute_ns.saturating_add(duration_ns);
+                }
+                Work::Send { bytes, .. } => {
+                    sum.messages += 1;
+                    sum.bytes = sum.bytes.saturating_add(bytes);
+                }
+                // The first rank of the group counts for all.
+                Work::Collective { group, bytes, .. } if is_first(workload, group, rank) => {
+                    sum.collectives += 1;
+                    sum.array_bytes = sum.array_bytes.saturating_add(bytes);
+                }
+                Work::Receive { .. } | Work::Collective { .. } => {}
+            }
+        }
+        for (sum, compute_ns) in sums.iter_mut().zip(compute_ns) {
+            sum.compute_max_ns = sum.compute_max_ns.max(compute_ns);
+        }
+    }
+    sums
+}
+
+fn is_first(workload: &Workload, group: u16, rank: usize) -> bool {
+    let ranks = workload.groups.get(usize::from(group)).map(|group| group.ranks.as_slice());
+    ranks.and_then(<[u16]>::first).is_some_and(|first| usize::from(*first) == rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackloom_workloads::text;
+
+    #[test]
+    fn a_workload_is_shown_by_phase() {
+        let read = text::read(
+            "workload w\nranks 3\nphase forward\nphase gradients\ngroup 0..2\nrank 0\ncompute 2us\nsend 1 4KiB after -1\n\
+             rank 1\nreceive 0 4KiB\nrank 0..2\nin gradients\ncompute 3us\nall-reduce group 0 1MiB after -1\n",
+            "w",
+        );
+        let read = read.unwrap_or_else(|errors| panic!("{errors}"));
+        insta::assert_snapshot!(workload(&read), @"");
+    }
+
+    #[test]
+    fn results_have_an_iteration_phases_and_links() {
+        let link = |name: &str, share| LinkUse { name: name.to_owned(), bytes: 1_000, share };
+        let report = WorkloadReport {
+            name: "w".to_owned(),
+            operations: 9,
+            iteration_ns: 12_000,
+            exposed_median_ns: 3_000,
+            links: vec![link("n0->n1", Some(0.25)), link("n1->n0", None), link("n1->n2", Some(0.5))],
+            ..WorkloadReport::default()
+        };
+        insta::assert_snapshot!(results(Some(&report)), @"");
+        assert_eq!(results(None), "");
+    }
+}

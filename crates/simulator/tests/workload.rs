@@ -1,0 +1,137 @@
+//! Workloads in virtual time: against closed forms, and without payload.
+
+mod common;
+
+use common::plan;
+use rackloom_jobs::report::{JobResult, RankReport, WorkloadReport};
+use rackloom_jobs::workload::ComputeMode;
+use rackloom_plan::{AlgorithmChoice, AlgorithmKind, AlgorithmList, Plan};
+use rackloom_protocol::{Instant, NodeId};
+use rackloom_simulator::Simulation;
+use rackloom_workloads::text;
+
+/// Bytes of a frame with 4096 bytes of payload, with SUE's headers (38), preamble and gap (20).
+const FRAME_BYTES: f64 = 4_096.0 + 38.0 + 20.0;
+/// Nanoseconds per byte at 100 Gbit/s.
+const NS_PER_BYTE: f64 = 0.08;
+const DELAY_NS: f64 = 2_000.0;
+const LINK: &str = "link: {rate: 100Gbit/s, delay: 2us, headers: sue-like}";
+
+/// Results of a workload on a rack.
+struct Seen {
+    ended_at: Instant,
+    results: Vec<JobResult>,
+}
+
+fn perform(plan: &Plan, workload: &str, algorithm: Option<AlgorithmKind>) -> Seen {
+    let workload = text::read_checked(workload, "w").unwrap_or_else(|errors| panic!("{errors}"));
+    let list = match algorithm {
+        Some(kind) => AlgorithmList::new(&[AlgorithmChoice(Some(kind))]).expect("one algorithm"),
+        None => AlgorithmList::AUTO,
+    };
+    let prepared = rackloom_jobs::prepare_workload(plan, workload, &list);
+    let prepared = prepared.unwrap_or_else(|error| panic!("{error}"));
+    let job = |rank| rackloom_jobs::perform_workload(plan, NodeId(rank), 7, &prepared, ComputeMode::Sleep);
+    let jobs = (0..plan.endpoint_count() as u16).map(job).collect();
+    let mut simulation = Simulation::new(plan, 7, jobs);
+    let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    let results: Vec<_> = simulation.take_jobs().iter_mut().map(|job| job.result()).collect();
+    assert!(results.iter().all(JobResult::is_pass), "{results:#?}");
+    Seen { ended_at: outcome.ended_at, results }
+}
+
+impl Seen {
+    fn report(&self) -> WorkloadReport {
+        let names = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"];
+        let parts = names.into_iter().zip(&self.results);
+        let parts = parts.filter_map(|(name, result)| Some((name, result.workload.as_ref()?)));
+        WorkloadReport::of(parts).expect("a workload")
+    }
+}
+
+fn must_be_near(what: &str, found_ns: u64, expected_ns: f64, tolerance_ns: f64) {
+    let difference_ns = (found_ns as f64 - expected_ns).abs();
+    assert!(difference_ns <= tolerance_ns, "{what}: {found_ns} ns, expected {expected_ns} ns");
+}
+
+#[test]
+fn a_message_between_computations_takes_its_bytes_and_the_delay() {
+    let plan = plan(&format!("{{name: pair, shape: {{ring: {{nodes: 2}}}}, {LINK}}}"));
+    let workload = "workload pair\nranks 2\n\
+                    rank 0\ncompute 30us\nsend 1 1MiB after -1\n\
+                    rank 1\ncompute 10us\nreceive 0 1MiB\ncompute 5us after 0 1\n";
+    let report = perform(&plan, workload, None).report();
+    let [RankReport { exposed_ns: sender_ns, compute_ns: 30_000, .. }, receiver] = &report.ranks[..] else {
+        panic!("{report:#?}")
+    };
+    let transfer_ns = 256.0 * FRAME_BYTES * NS_PER_BYTE;
+    let tolerance_ns = 0.01 * transfer_ns;
+    // The sender ends when it knows that the bytes are visible.
+    must_be_near("sender", *sender_ns, transfer_ns + 2.0 * DELAY_NS, tolerance_ns);
+    let until_arrival_ns = 30_000.0 + transfer_ns + DELAY_NS;
+    assert_eq!(receiver.compute_ns, 15_000);
+    must_be_near("receiver", receiver.exposed_ns, until_arrival_ns - 10_000.0, tolerance_ns);
+    must_be_near("iteration", report.iteration_ns, until_arrival_ns + 5_000.0, tolerance_ns);
+    assert_eq!((report.messages, report.bytes, report.operations), (1, 1 << 20, 5));
+}
+
+/// Returns a rank's operations: a computation beside an all-reduce of 1 MiB.
+fn overlapped(compute: &str) -> String {
+    format!("workload overlap\nranks 4\ngroup 0..3\nrank 0..3\ncompute {compute}\nall-reduce group 0 1MiB\n")
+}
+
+#[test]
+fn an_all_reduce_is_exposed_by_what_the_computation_does_not_hide() {
+    let plan = plan(&format!("{{name: ring, shape: {{ring: {{nodes: 4}}}}, {LINK}}}"));
+    let exposed_ns = |compute: &str| {
+        let report = perform(&plan, &overlapped(compute), Some(AlgorithmKind::Ring)).report();
+        // Each rank sends 2 (N - 1) parts of a quarter.
+        assert_eq!((report.messages, report.bytes), (4 * 6, 4 * 6 * (1 << 18)));
+        (report.exposed_median_ns, report.exposed_max_ns)
+    };
+    // Ring: 2 (N - 1) steps of a quarter and the delay, and the last acknowledgement (`theory/collective.rs`).
+    let all_reduce_ns = 6.0 * (64.0 * FRAME_BYTES * NS_PER_BYTE + DELAY_NS) + DELAY_NS;
+    assert_eq!(exposed_ns("200us"), (0, 0), "{all_reduce_ns} ns are hidden");
+    let (median_ns, max_ns) = exposed_ns("100us");
+    for (what, found_ns) in [("median", median_ns), ("max", max_ns)] {
+        must_be_near(what, found_ns, all_reduce_ns - 100_000.0, 0.02 * all_reduce_ns);
+    }
+}
+
+/// Messages with tags, collectives of groups that share ranks, and a rank that only receives.
+const MIXED: &str = "workload mixed\nranks 5\nphase first\nphase second\n\
+    group 0..3\ngroup 1 3 4\n\
+    rank 0\ncompute 3us\nsend 4 70000B tag 2\nsend 4 0B tag 2 after 0\nsend 4 9B after -1\nall-reduce group 0 40KiB after 0\n\
+    in second\nall-reduce group 0 40KiB\nbroadcast group 0 3000B after -2\n\
+    rank 1\nall-reduce group 0 40KiB\nall-to-all group 1 6000B\nin second\nall-reduce group 0 40KiB\nbroadcast group 0 3000B\nbarrier group 1\n\
+    rank 2\ncompute 20us\nall-reduce group 0 40KiB after -1\nin second\nall-reduce group 0 40KiB after -1\nbroadcast group 0 3000B\n\
+    rank 3\nall-reduce group 0 40KiB\nall-to-all group 1 6000B\nin second\nall-reduce group 0 40KiB\nbroadcast group 0 3000B\nbarrier group 1\n\
+    rank 4\nreceive 0 70000B tag 2\nreceive 0 0B tag 2\nreceive 0 9B after -1\nall-to-all group 1 6000B after -1\nin second\nbarrier group 1\n";
+
+#[test]
+fn times_and_counts_do_not_depend_on_payload() {
+    for more in ["", ", link: {rate: 100Gbit/s, loss: 2%}", ", servers: {a: {nodes: [n0, n1]}}"] {
+        let [full, elided] = ["full", "elided"].map(|payload| {
+            let text = format!("{{name: modes, payload: {payload}, shape: {{star: {{nodes: 6}}}}{more}}}");
+            perform(&plan(&text), MIXED, None)
+        });
+        assert_eq!(full.ended_at, elided.ended_at, "{more}");
+        for (full, elided) in full.results.iter().zip(&elided.results) {
+            assert_eq!(full.workload, elided.workload, "{more}");
+            assert_eq!(elided.verified_bytes, 0);
+        }
+        // Rank 4 compares its inbox up to the longest message, and n5 has no operation.
+        assert_eq!((full.results[4].verified_bytes, full.results[5].verified_bytes), (70_000, 0), "{more}");
+        let report = full.report();
+        assert_eq!((report.ranks.len(), report.operations), (5, 7 + 5 + 4 + 5 + 5), "{more}");
+    }
+}
+
+#[test]
+fn a_computation_longer_than_the_watchdog_waits_is_no_stall() {
+    let plan = plan("{name: slow, shape: {ring: {nodes: 3}}, watchdog: 1s}");
+    let workload =
+        "workload slow\nranks 3\nrank 0\ncompute 50s\nsend 1 8B after -1\nrank 1\nreceive 0 8B\nrank 2\n";
+    let report = perform(&plan, workload, None).report();
+    assert!((50_000_000_000..50_000_100_000).contains(&report.iteration_ns), "{}", report.iteration_ns);
+}

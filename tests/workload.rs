@@ -1,0 +1,198 @@
+//! Workloads through the command: the same graph in both engines, and errors that name file, reason and remedy.
+
+mod support;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Ended, rack_file, rackloom, run, scratch, send, sim};
+
+const RACK: &str = "name: worked\nshape: {star: {nodes: 5}}\n";
+
+/// Messages in both directions, collectives of two groups, and computations between.
+const STEP: &str = "workload step\nranks 4\nphase forward\nphase gradients\n\
+    group 0..3\ngroup 0 2\n\
+    rank 0\ncompute 300us\nsend 1 20000B tag 3 after -1\nreceive 1 64B\nin gradients\n\
+    all-reduce group 0 100000B after 1 2\nbroadcast group 1 9000B\n\
+    rank 1\nreceive 0 20000B tag 3\ncompute 200us after -1\nsend 0 64B after -1\nin gradients\nall-reduce group 0 100000B after -1\n\
+    rank 2\ncompute 1ms\nin gradients\nall-reduce group 0 100000B after -1\nbroadcast group 1 9000B\n\
+    rank 3\nin gradients\nall-reduce group 0 100000B\ncompute 100us after -1\n";
+
+fn workload(text: &str) -> PathBuf {
+    let path = scratch("workload.txt");
+    std::fs::write(&path, text).expect("the scratch folder can be written");
+    path
+}
+
+fn plain(path: &PathBuf) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+/// Performs a workload in virtual time and on processes.
+fn in_both(rack: &str, text: &str, of_processes: &[&str]) -> [Ended; 2] {
+    let (rack, file) = (rack_file(rack), workload(text));
+    let options = ["--workload", plain(&file)];
+    let ended = [sim(&rack).with(&options).finish(), run(&rack).with(&options).with(of_processes).finish()];
+    for ended in &ended {
+        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    }
+    ended
+}
+
+/// Returns what does not depend on time: operations, messages and bytes of the rack, of its ranks and of its phases.
+fn counts(report: &Value) -> Vec<Value> {
+    let workload = &report["workload"];
+    let of = |part: &Value, keys: &[&str]| keys.iter().map(|key| part[key].clone()).collect::<Vec<_>>();
+    let mut counts = of(workload, &["name", "operations", "messages", "bytes"]);
+    for rank in workload["ranks"].as_array().expect("ranks") {
+        counts.extend(of(rank, &["name", "operations", "messages", "bytes"]));
+    }
+    for phase in workload["phases"].as_array().expect("phases") {
+        counts.extend(of(phase, &["name", "operations", "bytes"]));
+    }
+    counts
+}
+
+#[test]
+fn both_engines_perform_the_same_operations() {
+    for how in ["sleep", "spin"] {
+        let [simulated, real] = in_both(RACK, STEP, &["--compute", how]);
+        let (simulated, real) = (simulated.report(), real.report());
+        assert_eq!((&simulated["job"], &real["job"]), (&"workload".into(), &"workload".into()));
+        assert_eq!(counts(&simulated), counts(&real));
+        assert_eq!(simulated["workload"]["operations"], 14);
+        // A rank computes as long as its operations say, on processes at least.
+        let compute = |report: &Value| -> Vec<u64> {
+            let ranks = report["workload"]["ranks"].as_array().expect("ranks").iter();
+            ranks.map(|rank| rank["compute_ns"].as_u64().expect("a time")).collect()
+        };
+        assert_eq!(compute(&simulated), [300_000, 200_000, 1_000_000, 100_000]);
+        for (least, found) in compute(&simulated).into_iter().zip(compute(&real)) {
+            assert!(found >= least, "{how}: {found} ns of {least}");
+        }
+        // Rank 2 computes for 1 ms before the all-reduce, and rank 3 for 100 us after it.
+        let iteration_ns = simulated["workload"]["iteration_ns"].as_u64().expect("a time");
+        assert!((1_100_000..1_200_000).contains(&iteration_ns), "{iteration_ns}");
+        assert_eq!(simulated["workload"]["links"].as_array().map(Vec::len), Some(10));
+        assert_eq!(real["meta"]["options"]["compute"], *how);
+    }
+}
+
+#[test]
+fn nodes_of_one_server_perform_a_workload_in_shared_memory() {
+    let rack = format!("{RACK}servers: {{a: {{nodes: [n0, n1]}}, b: {{nodes: [n2, n3]}}}}\n");
+    let [simulated, real] = in_both(&rack, STEP, &[]);
+    assert_eq!(counts(&simulated.report()), counts(&real.report()));
+}
+
+#[test]
+fn the_report_has_tables_of_the_iteration_and_its_phases() {
+    let rack = rack_file(&format!("{RACK}link: {{rate: 100Gbit/s}}\n"));
+    let file = workload(STEP);
+    let ended = sim(&rack).with(&["--workload", plain(&file), "--algorithm", "ring"]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for words in ["iteration", "exposed p50", "gradients", "busiest links", "all-reduce of 4 ranks by ring"] {
+        assert!(ended.stdout.contains(words), "{words}\n{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_ends_the_workload_cleanly() {
+    let timers = "timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n";
+    let rack = rack_file(&format!("{RACK}{timers}"));
+    let file = workload(&STEP.replace("compute 1ms", "compute 60s"));
+    let mut running = run(&rack).with(&["--workload", plain(&file)]).start();
+    let members = running.members();
+    std::thread::sleep(Duration::from_millis(300));
+    send(members.pid("n1"), Signal::KILL);
+    let ended = running.finish();
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    let failures = report["failures"].to_string();
+    assert!(failures.contains("lost nodes [n1]"), "{failures}");
+    assert!(failures.contains("computing 60000000000 ns in phase forward"), "{failures}");
+    members.all_gone(Duration::ZERO);
+}
+
+/// Runs a command that must refuse its input, and returns its message.
+fn refused(arguments: &[&str]) -> String {
+    let ended = rackloom(arguments).finish();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}: {}", ended.stderr);
+    assert!(ended.stderr.contains("hint:"), "{arguments:?}: {}", ended.stderr);
+    ended.stderr
+}
+
+#[test]
+fn mistakes_of_a_workload_are_reported_with_their_lines() {
+    let cycle = "workload w\nranks 2\nrank 0\nreceive 1 8B\nsend 1 8B after -1\nrank 1\nreceive 0 8B\nsend 0 8B after -1\n";
+    for (text, lines, words) in [
+        (STEP.replace("send 1 20000B", "send 9 20000B"), "8:", "9"),
+        (STEP.replace("receive 0 20000B tag 3\n", "compute 1us\n"), "8:", "rank 1"),
+        (cycle.to_owned(), ":4", "receive"),
+    ] {
+        let rack = rack_file(RACK);
+        let file = workload(&text);
+        for arguments in [
+            &["workload", "check", plain(&file)][..],
+            &["sim", plain(&rack), "--workload", plain(&file)],
+            &["run", plain(&rack), "--workload", plain(&file)],
+        ] {
+            let message = refused(arguments);
+            assert!(message.contains(&file.display().to_string()), "{message}");
+            assert!(message.contains(lines) && message.contains(words), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_workload_that_the_rack_cannot_perform_is_refused() {
+    let file = workload(STEP);
+    for (rack, words) in [
+        ("name: small\nshape: {ring: {nodes: 3}}\n", "workload step has 4 ranks, the rack has 3 GPU nodes"),
+        ("name: tenants\nshape: {ring: {nodes: 4}}\nnodes: {n3: {tenant: 1}}\n", "several tenants"),
+        ("name: little\nshape: {ring: {nodes: 4}}\nnodes: {n3: {memory: 16KiB}}\n", "bytes of memory at n3"),
+    ] {
+        let rack = rack_file(rack);
+        for engine in ["sim", "run"] {
+            let message = refused(&[engine, plain(&rack), "--workload", plain(&file)]);
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
+
+#[test]
+fn options_that_mean_nothing_to_a_workload_are_refused() {
+    let (rack, file) = (rack_file(RACK), workload(STEP));
+    let sim = |more: &[&str]| {
+        let ended = rackloom(&[&["sim", plain(&rack), "--workload", plain(&file)], more].concat()).finish();
+        (ended.code, ended.stderr)
+    };
+    for more in [
+        &["--job", "litmus"][..],
+        &["--trace", plain(&file)],
+        &["--bytes", "8B"],
+        &["--repetitions", "3"],
+        &["--algorithm", "pairwise"],
+        &["--algorithm", "ring,ring"],
+    ] {
+        let (code, message) = sim(more);
+        assert_eq!(code, Some(2), "{more:?}: {message}");
+    }
+    let alone = rackloom(&["run", plain(&rack), "--compute", "spin"]).finish();
+    assert_eq!(alone.code, Some(2), "--compute needs a workload: {}", alone.stderr);
+    let missing = rackloom(&["sim", plain(&rack), "--workload", "/nonexistent/w"]).finish();
+    assert!(missing.stderr.contains("cannot read the workload"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_workload_is_written_as_it_was_read() {
+    let (file, written) = (workload(STEP), scratch("written.txt"));
+    let import = rackloom(&["workload", "import", plain(&file), "-o", plain(&written)]).finish();
+    assert_eq!(import.code, Some(0), "{}", import.stderr);
+    let [first, second] =
+        [&file, &written].map(|file| rackloom(&["workload", "check", plain(file)]).finish().stdout);
+    assert_eq!(first, second);
+    assert!(first.contains("step: 4 ranks, 2 groups, 14 operations"), "{first}");
+}
