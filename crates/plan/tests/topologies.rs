@@ -101,6 +101,35 @@ fn a_torus_of_two_by_three() {
 }
 
 #[test]
+fn leaves_with_two_spines() {
+    assert_eq!(counts("leaf-spine-8.yaml"), (8, 16, [vec![1; 8], vec![4; 6]].concat()));
+    let plan = shipped("leaf-spine-8.yaml");
+    assert_eq!(ports(&plan)[8], "leaf0: n0 n1 spine0 spine1");
+    assert_eq!(ports(&plan)[13], "spine1: leaf0 leaf1 leaf2 leaf3");
+}
+
+#[test]
+fn tori_of_two_and_of_three_dimensions() {
+    assert_eq!(counts("torus-4x4.yaml"), (16, 32, vec![4; 16]));
+    assert_eq!(counts("torus-4x2x2.yaml"), (16, 32, vec![4; 16]));
+    let square = shipped("torus-4x4.yaml");
+    assert_eq!(ports(&square)[5], "n5: n6 n4 n9 n1");
+    assert_eq!((square.channels.config.levels, square.channels.datelines.len()), (3, 8));
+    let config = square.member_config(NodeId(5), Incarnation(1));
+    assert_eq!(config.ports.iter().map(|port| port.dimension).collect::<Vec<_>>(), [0, 0, 1, 1]);
+    let pillars = shipped("torus-4x2x2.yaml");
+    assert_eq!(ports(&pillars)[5], "n5: n6 n4 n1 n13");
+    assert_eq!(pillars.channels.config.levels, 4, "two links in the row and one in each other dimension");
+}
+
+#[test]
+fn a_hypercube_of_eight() {
+    assert_eq!(counts("hypercube-8.yaml"), (8, 12, vec![3; 8]));
+    let plan = shipped("hypercube-8.yaml");
+    assert_eq!((ports(&plan)[5].as_str(), plan.channels.config.count()), ("n5: n4 n7 n1", 1));
+}
+
+#[test]
 fn every_shipped_file_reads_and_carries_its_own_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies");
     let mut count = 0;
@@ -116,7 +145,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         assert_eq!(shared, says_so, "members share a server only if the file states it");
         count += 1;
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 19);
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl Side {
                 edge: 0,
                 neighbour: NodeId(1 - node),
                 plane: Plane(0),
+                dimension: 0,
                 credits,
                 channel_limits: Vec::new(),
                 is_undivided: has_layer("undivided"),

@@ -127,6 +127,9 @@ pub struct PortConfig {
     pub neighbour: NodeId,
     /// Plane of the link.
     pub plane: Plane,
+    /// Dimension of the link in a torus or hypercube. Of several shortest paths, those over the lowest dimension are used. 0 in
+    /// other shapes.
+    pub dimension: u8,
     /// Credits of the link, all channels together, equal at both ends.
     pub credits: CreditConfig,
     /// Credits of each channel; equal shares if the list is empty.
@@ -384,6 +387,8 @@ pub enum PathPolicy {
     /// One path per pair and class, by a hash of both.
     #[default]
     Flow,
+    /// One path per destination, by its number: consecutive destinations use all paths equally.
+    Destination,
     /// Each packet takes the next path in round robin.
     RoundRobin,
     /// Each packet takes a random path.
@@ -394,7 +399,8 @@ pub enum PathPolicy {
 
 impl PathPolicy {
     /// All policies.
-    pub const ALL: [Self; 5] = [Self::Address, Self::Flow, Self::RoundRobin, Self::Spray, Self::LeastQueue];
+    pub const ALL: [Self; 6] =
+        [Self::Address, Self::Flow, Self::Destination, Self::RoundRobin, Self::Spray, Self::LeastQueue];
 
     /// Returns the name in files and reports.
     #[must_use]
@@ -402,6 +408,7 @@ impl PathPolicy {
         match self {
             Self::Address => "address",
             Self::Flow => "flow",
+            Self::Destination => "destination",
             Self::RoundRobin => "round-robin",
             Self::Spray => "spray",
             Self::LeastQueue => "least-queue",

@@ -94,6 +94,7 @@ fn side(node: u16, retry: Option<RetryConfig>) -> Side {
             edge: 0,
             neighbour: NodeId(1 - node),
             plane: Plane(0),
+            dimension: 0,
             credits: options.credits,
             channel_limits: Vec::new(),
             is_undivided: false,

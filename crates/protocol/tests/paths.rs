@@ -184,3 +184,66 @@ fn a_lost_path_of_a_relay_loses_no_data() {
     fabric.finish(1).expect("the put ends well");
     assert!(fabric.memory(1)[..400_000].iter().all(|byte| *byte == 9));
 }
+
+/// Data frames that the leaf of nodes 0 and 1 has sent to each spine, in each plane, after puts of node 0 to all nodes of other leaves.
+fn by_spine(policy: PathPolicy, spines: u16, planes: u8) -> Vec<u64> {
+    const LEAVES: u16 = 5;
+    let mut fabric = Fabric::up(leaf_spine(LEAVES, spines, planes), &of(policy));
+    for target in 2..LEAVES * 2 {
+        fabric.submit(0, put(target.into(), at(target, 0), local(0, 10 * BLOCK)));
+    }
+    for target in 2..LEAVES * 2 {
+        fabric.finish(target.into()).expect("the put ends well");
+    }
+    let leaf = |plane: u8| usize::from(LEAVES * 2 + u16::from(plane) * (LEAVES + spines));
+    let port = |plane: u8| (2..2 + spines).map(move |port| (leaf(plane), port));
+    (0..planes).flat_map(port).map(|(leaf, port)| fabric.counters(leaf, port).data_frames_sent).collect()
+}
+
+#[test]
+fn by_destination_uniform_traffic_uses_all_spines_equally_and_each_pair_one_path() {
+    // Eight destinations with ten frames each.
+    assert_eq!(by_spine(PathPolicy::Destination, 2, 1), [40; 2]);
+    assert_eq!(by_spine(PathPolicy::Destination, 4, 1), [20; 4]);
+    // Planes take every second destination, and the spines of a plane share them.
+    assert_eq!(by_spine(PathPolicy::Destination, 2, 2), [20; 4]);
+    let by_hash = by_spine(PathPolicy::Flow, 4, 1);
+    assert!(by_hash.iter().sum::<u64>() == 80 && by_hash != [20; 4], "{by_hash:?}");
+}
+
+#[test]
+fn by_destination_the_loss_of_a_spine_loses_no_data() {
+    let mut fabric = Fabric::up(leaf_spine(2, 2, 1), &of(PathPolicy::Destination));
+    fabric.memory(0)[..400_000].fill(9);
+    // Edge 4 joins the first leaf with the first spine, to which even destinations belong.
+    let from = fabric.now.0 + 3_000;
+    fabric.filter = Box::new(move |now, edge, _, _| now.0 < from || edge != 4);
+    fabric.submit(0, put(1, at(2, 0), local(0, 400_000)));
+    fabric.finish(1).expect("the put ends well");
+    assert!(fabric.memory(2)[..400_000].iter().all(|byte| *byte == 9));
+}
+
+/// Data frames by port of each node of a torus of four by four, after a put of ten frames from each node to the node that is one
+/// column and two rows further.
+fn across_a_torus(has_dimensions: bool) -> Vec<[u64; 4]> {
+    let (graph, dimensions) = torus(4);
+    let dimensions = if has_dimensions { dimensions } else { Vec::new() };
+    let mut fabric = Fabric::up(graph, &Options { dimensions, ..of(PathPolicy::Flow) });
+    for node in 0..16u16 {
+        let (x, y) = ((node % 4 + 1) % 4, (node / 4 + 2) % 4);
+        fabric.submit(usize::from(node), put(node.into(), at(x + 4 * y, 0), local(0, 10 * BLOCK)));
+    }
+    (0..16).for_each(|id| assert_eq!(fabric.finish(id), Ok(0)));
+    let ports = |node: usize| [0, 1, 2, 3].map(|port| fabric.counters(node, port).data_frames_sent);
+    (0..16).map(ports).collect()
+}
+
+#[test]
+fn in_a_torus_frames_cross_the_row_before_the_column() {
+    let ports = across_a_torus(true);
+    // Each node's own frames take one step in the row. Columns are crossed in either direction, in two steps.
+    assert!(ports.iter().all(|[next, previous, ..]| (*next, *previous) == (10, 0)), "{ports:?}");
+    assert_eq!(ports.iter().map(|[_, _, down, up]| down + up).sum::<u64>(), 16 * 2 * 10, "{ports:?}");
+    // Without dimensions, some frames cross the column first.
+    assert!(across_a_torus(false).iter().any(|[next, ..]| *next != 10));
+}

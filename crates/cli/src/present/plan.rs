@@ -259,11 +259,27 @@ fn settings(plan: &Plan) -> String {
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
         ("channels", channels(plan)),
         ("kept moving by", deadlock::judge(plan).description()),
+        ("may stand still without", risky_losses(plan)),
         ("largest frame", units::bytes(plan.settings.frame_bytes_max.into())),
         ("watchdog", units::time(plan.settings.watchdog_ns)),
         ("configuration hash", format!("{:016x}", plan.config_hash)),
     ] {
-        table.row([setting.to_owned(), value]);
+        if !value.is_empty() {
+            table.row([setting.to_owned(), value]);
+        }
     }
     table.render()
+}
+
+/// Returns the links whose loss may lead to routes that deadlock, as `n0--n1, n1--n2 and 3 more`. Empty if there are none, or if the
+/// rack is too large for the analysis.
+fn risky_losses(plan: &Plan) -> String {
+    const SHOWN_MAX: usize = 4;
+    let risky = deadlock::risky_losses(plan).unwrap_or_default();
+    let names: Vec<_> =
+        risky.iter().take(SHOWN_MAX).map(|edge| plan.links[usize::from(*edge)].name.as_str()).collect();
+    match risky.len().saturating_sub(SHOWN_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }

@@ -36,6 +36,7 @@ pub fn all() -> &'static [&'static Experiment] {
         &buffers::two_tenants::TWO_TENANTS,
         &racks::rechoice::RECHOICE,
         &efficiency::packing_load::PACKING_LOAD,
+        &racks::bisection::BISECTION,
     ];
     ALL
 }

@@ -4,6 +4,7 @@
 //! measurement; headers are summed here from what is published, and not taken from the code that accounts for them.
 
 pub mod balance;
+pub mod bisection;
 pub mod blocking;
 pub mod buffer;
 pub mod collective;

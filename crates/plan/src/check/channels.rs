@@ -79,8 +79,9 @@ pub(super) fn cycles(check: &mut Inspection<'_>) {
     ];
     if plan.channels.config.rise == Rise::Dateline && plan.channels.datelines.is_empty() {
         if check.intact(&["channels.datelines", "channels.rise"]) {
-            let complaint =
-                Complaint::about("`rise: dateline` names no `datelines`, and only a ring has one of its own");
+            let complaint = Complaint::about(
+                "`rise: dateline` names no `datelines`, and only a ring or torus has its own",
+            );
             check.complain(
                 &["channels.rise"],
                 complaint.hint("name links: `datelines: [a--b]`, or write `rise: hop`"),

@@ -2,18 +2,18 @@
 //!
 //! A frame that has arrived on one channel occupies a buffer there until the next channel has a free buffer: the first channel
 //! *depends* on the second. The dependencies follow from the routes (all shortest paths between GPU nodes, because a flow
-//! may take any of them) and from the rule by which frames change channels. If the dependencies have no cycle, some channel
-//! can always progress (Dally and Seitz 1987). If they have one, a bubble may still keep the cycle moving: one free buffer
-//! that new frames must not take.
+//! may take any of them) and from the rule by which frames change channels (`dependencies.rs`). If the dependencies have no cycle,
+//! some channel can always progress (Dally and Seitz 1987). If they have one, a bubble may still keep the cycle moving: one free
+//! buffer that new frames must not take.
 //!
-//! On a link that is not divided, all channels share one buffer.
-//!
-//! Routes of a rack with broken links differ. They are not analysed.
+//! Routes of a rack with broken links differ. The loss of any single link is analysed for a report ([`risky_losses`]); several
+//! concurrent losses are not.
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::{Channel, Class, MemberRole, NodeId, RequestDrain};
+use rackloom_protocol::{MemberRole, NodeId, RequestDrain};
 
+use crate::check::dependencies::{Buffer, Dependencies};
 use crate::model::plan::{Plan, distances};
 
 /// Largest number of channels of a cycle that a message names.
@@ -76,13 +76,13 @@ impl Cycle {
             "give answers a channel of their own: `channels: by-class`, with levels where routes close circles too; or \
              `forwarding: {deadlock: allow}` to see it happen"
         } else if self.pauses {
-            "write `channels: {rise: dateline}` (a ring) or `channels: {rise: hop}`, or leave `pfc` off: paused links keep no \
+            "write `channels: {rise: dateline}` (a ring or a torus) or `channels: {rise: hop}`, or leave `pfc` off: paused links keep no \
              bubble; or `forwarding: {deadlock: allow}` to see it happen"
         } else if self.has_bubble {
-            "write `channels: {rise: hop}`: a bubble keeps single rings moving and not this; or \
-             `forwarding: {deadlock: allow}` to see it happen"
+            "write `channels: {rise: dateline}` (a torus) or `channels: {rise: hop}`: a bubble keeps single rings moving and not \
+             this; or `forwarding: {deadlock: allow}` to see it happen"
         } else {
-            "leave `bubble` at `true`, or write `channels: {rise: dateline}` (a ring) or `channels: {rise: hop}`; or \
+            "leave `bubble` at `true`, or write `channels: {rise: dateline}` (a ring or a torus) or `channels: {rise: hop}`; or \
              `forwarding: {deadlock: allow}` to see it happen"
         }
     }
@@ -112,30 +112,57 @@ pub fn judge(plan: &Plan) -> Safety {
     {
         return simple;
     }
-    let dependencies = Dependencies::of(plan);
+    let dependencies = Dependencies::without(plan, None);
     let Some(cycle) = dependencies.cycle() else {
         return if plan.channels.config.levels > 1 { Safety::Climbing } else { Safety::Acyclic };
     };
-    // A bubble needs counted buffers, and a link that pauses does not count in advance.
-    let pauses = plan.links.iter().any(|link| link.profile.pfc.is_some());
-    let has_bubble = plan.forwarding.bubble && !pauses;
-    if has_bubble && dependencies.are_rings() {
+    if has_bubble(plan) && dependencies.are_rings() {
         return Safety::Bubble;
     }
+    Safety::Cycle(explained(plan, cycle))
+}
+
+/// Returns the links, by edge, after whose loss the remaining routes may close a cycle in which channels wait for each other for ever.
+/// Each loss is analysed alone. Returns `None` if the rack is too large for that.
+#[must_use]
+pub fn risky_losses(plan: &Plan) -> Option<Vec<u16>> {
+    const STEPS_MAX: usize = 2_000_000;
+    let count = plan.links.len();
+    if plan.endpoint_count().saturating_mul(count).saturating_mul(count) > STEPS_MAX {
+        return None;
+    }
+    let is_risky = |edge: &u16| {
+        let dependencies = Dependencies::without(plan, Some(usize::from(*edge)));
+        dependencies.cycle().is_some() && !(has_bubble(plan) && dependencies.are_rings())
+    };
+    Some((0..count as u16).filter(is_risky).collect())
+}
+
+/// Returns true if a bubble keeps single rings moving. A bubble needs counted buffers, and a link that pauses does not count in
+/// advance.
+fn has_bubble(plan: &Plan) -> bool {
+    plan.forwarding.bubble && !has_pauses(plan)
+}
+
+fn has_pauses(plan: &Plan) -> bool {
+    plan.links.iter().any(|link| link.profile.pfc.is_some())
+}
+
+/// Returns the cycle with what a message says about it.
+fn explained(plan: &Plan, cycle: Vec<Buffer>) -> Cycle {
     let count = plan.channels.config.count();
     let edge_of = |buffer: &Buffer| (buffer / count / 2) as u16;
     let is_undivided = |edge: &u16| !plan.links[usize::from(*edge)].profile.channels.are_divided;
     let mut undivided: Vec<u16> =
         cycle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
     undivided.dedup();
-    let channels = cycle.into_iter().map(|buffer| name(plan, count, buffer)).collect();
-    Safety::Cycle(Cycle {
-        channels,
-        has_bubble,
-        pauses,
+    Cycle {
+        channels: cycle.into_iter().map(|buffer| name(plan, count, buffer)).collect(),
+        has_bubble: has_bubble(plan),
+        pauses: has_pauses(plan),
         until_answered: plan.forwarding.config().drain == RequestDrain::Answered,
         undivided,
-    })
+    }
 }
 
 /// Returns the result if it follows from the shape without a search. Large racks are mostly stars and meshes.
@@ -154,9 +181,6 @@ fn by_shape(plan: &Plan) -> Option<Safety> {
     (has_hub && plan.links.iter().all(joins_nodes_to_switches)).then_some(Safety::UpDown)
 }
 
-/// Index of a channel of one direction of a link: (edge * 2 + backward) * channels + channel.
-type Buffer = usize;
-
 fn name(plan: &Plan, count: usize, buffer: Buffer) -> String {
     let (direction, channel) = (buffer / count, buffer % count);
     let edge = plan.links[direction / 2].edge;
@@ -164,200 +188,6 @@ fn name(plan: &Plan, count: usize, buffer: Buffer) -> String {
     let ends = format!("{}->{}", plan.members[from.index()].name, plan.members[to.index()].name);
     let is_divided = count > 1 && plan.links[direction / 2].profile.channels.are_divided;
     if is_divided { format!("{ends} channel {channel}") } else { ends }
-}
-
-/// Returns the buffer that a channel uses: that of the first channel, if the link is not divided.
-fn shared(plan: &Plan, buffer: Buffer) -> Buffer {
-    let count = plan.channels.config.count();
-    let is_divided = plan.links[buffer / count / 2].profile.channels.are_divided;
-    if is_divided { buffer } else { buffer / count * count }
-}
-
-/// Dependencies between buffers.
-struct Dependencies {
-    successors: Vec<BTreeSet<Buffer>>,
-}
-
-impl Dependencies {
-    fn of(plan: &Plan) -> Self {
-        let count = plan.channels.config.count();
-        let mut dependencies = Self { successors: vec![BTreeSet::new(); plan.links.len() * 2 * count] };
-        let neighbours = distances::neighbours(plan);
-        // By member: outgoing directions and their destinations.
-        let mut leaving = vec![Vec::new(); plan.members.len()];
-        for (edge, link) in plan.links.iter().enumerate() {
-            leaving[link.edge.a.index()].push((edge * 2, link.edge.b));
-            leaving[link.edge.b.index()].push((edge * 2 + 1, link.edge.a));
-        }
-        for destination in (0..plan.endpoint_count() as u16).map(NodeId) {
-            dependencies.toward(plan, destination, &distances::from(&neighbours, destination), &leaving);
-        }
-        dependencies
-    }
-
-    /// Adds the dependencies of all frames to one node, from the farthest members inwards.
-    fn toward(
-        &mut self,
-        plan: &Plan,
-        destination: NodeId,
-        hops: &[Option<u64>],
-        leaving: &[Vec<(usize, NodeId)>],
-    ) {
-        let config = &plan.channels.config;
-        let count = config.count();
-        let mut members: Vec<(u64, usize)> =
-            hops.iter().enumerate().filter_map(|(member, hops)| Some(((*hops)?, member))).collect();
-        members.sort_unstable_by(|one, other| other.cmp(one));
-        let mut arriving: Vec<BTreeSet<Buffer>> = vec![BTreeSet::new(); hops.len()];
-        for (distance, member) in members.into_iter().filter(|(distance, _)| *distance > 0) {
-            let held = std::mem::take(&mut arriving[member]);
-            let is_source = plan.members[member].role == MemberRole::Endpoint;
-            for (direction, next) in &leaving[member] {
-                if hops[next.index()] != Some(distance - 1) {
-                    continue;
-                }
-                let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
-                let buffer = |channel: Channel| direction * count + channel.index();
-                let mut taken = BTreeSet::new();
-                if is_source {
-                    taken.extend(Class::ALL.map(|class| buffer(config.first(class, over_dateline))));
-                }
-                for from in &held {
-                    let to = buffer(config.next(Channel((from % count) as u8), over_dateline));
-                    self.successors[shared(plan, *from)].insert(shared(plan, to));
-                    taken.insert(to);
-                }
-                if *next != destination {
-                    arriving[next.index()].extend(taken);
-                } else if plan.forwarding.config().drain == RequestDrain::Answered {
-                    self.answers(plan, taken, &leaving[destination.index()]);
-                }
-            }
-        }
-    }
-
-    /// Adds dependencies of requests at their node on the answers that leave it, on any link.
-    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Buffer>, leaving: &[(usize, NodeId)]) {
-        let config = &plan.channels.config;
-        let count = config.count();
-        for request in requests {
-            let lane = config.lane(Channel((request % count) as u8));
-            let uses_lane = |class: &Class| usize::from(config.lane_of[class.index()]) == lane;
-            for class in [Class::Request, Class::Bulk].into_iter().filter(uses_lane) {
-                for (direction, _) in leaving {
-                    let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
-                    let answer = config.first(class.reply(), over_dateline);
-                    let answer = shared(plan, direction * count + answer.index());
-                    self.successors[shared(plan, request)].insert(answer);
-                }
-            }
-        }
-    }
-
-    /// Returns a cycle, if there is one.
-    fn cycle(&self) -> Option<Vec<Buffer>> {
-        let mut is_done = vec![false; self.successors.len()];
-        let mut is_on_path = vec![false; self.successors.len()];
-        for start in 0..self.successors.len() {
-            if is_done[start] {
-                continue;
-            }
-            let mut path = vec![(start, self.successors[start].iter())];
-            is_on_path[start] = true;
-            while let Some((here, left)) = path.last_mut() {
-                match left.next() {
-                    Some(next) if is_on_path[*next] => {
-                        let first = path.iter().position(|(buffer, _)| buffer == next).unwrap_or(0);
-                        return Some(path[first..].iter().map(|(buffer, _)| *buffer).collect());
-                    }
-                    Some(next) if !is_done[*next] => {
-                        is_on_path[*next] = true;
-                        path.push((*next, self.successors[*next].iter()));
-                    }
-                    Some(_) => {}
-                    None => {
-                        (is_done[*here], is_on_path[*here]) = (true, false);
-                        path.pop();
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// Returns true if all cycles are single rings that only a member's own frames enter. A bubble suffices for these.
-    fn are_rings(&self) -> bool {
-        let group = self.groups();
-        let mut size = vec![0_usize; group.iter().max().map_or(0, |most| most + 1)];
-        group.iter().for_each(|group| size[*group] += 1);
-        self.successors.iter().enumerate().all(|(buffer, successors)| {
-            let inside = successors.iter().filter(|next| group[**next] == group[buffer]).count();
-            let enters =
-                successors.iter().any(|next| group[*next] != group[buffer] && size[group[*next]] > 1);
-            inside <= 1 && !enters
-        })
-    }
-
-    /// Returns for each buffer its strongly connected component (Kosaraju).
-    fn groups(&self) -> Vec<usize> {
-        let count = self.successors.len();
-        let mut waits_for_it = vec![Vec::new(); count];
-        for (buffer, successors) in self.successors.iter().enumerate() {
-            successors.iter().for_each(|next| waits_for_it[*next].push(buffer));
-        }
-        let mut order = Vec::with_capacity(count);
-        let mut is_seen = vec![false; count];
-        for start in 0..count {
-            walk(
-                start,
-                &mut is_seen,
-                |buffer| self.successors[buffer].iter().copied().collect(),
-                |buffer| {
-                    order.push(buffer);
-                },
-            );
-        }
-        let (mut group, mut number) = (vec![0; count], 0);
-        let mut is_seen = vec![false; count];
-        for start in order.into_iter().rev() {
-            if !is_seen[start] {
-                walk(
-                    start,
-                    &mut is_seen,
-                    |buffer| waits_for_it[buffer].clone(),
-                    |buffer| group[buffer] = number,
-                );
-                number += 1;
-            }
-        }
-        group
-    }
-}
-
-/// Visits all unseen buffers that can be reached from one, depth first, and calls `leave` after all successors.
-fn walk(
-    start: Buffer,
-    is_seen: &mut [bool],
-    successors: impl Fn(Buffer) -> Vec<Buffer>,
-    mut leave: impl FnMut(Buffer),
-) {
-    if std::mem::replace(&mut is_seen[start], true) {
-        return;
-    }
-    let mut path = vec![(start, successors(start).into_iter())];
-    while let Some((here, left)) = path.last_mut() {
-        match left.next() {
-            Some(next) => {
-                if !std::mem::replace(&mut is_seen[next], true) {
-                    path.push((next, successors(next).into_iter()));
-                }
-            }
-            None => {
-                leave(*here);
-                path.pop();
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -436,6 +266,65 @@ mod tests {
             judged("channels: {lanes: {request: 0, reply: 0, bulk: 0, bulk_reply: 0}}"),
             Safety::Cycle(_)
         ));
+    }
+
+    #[test]
+    fn a_torus_needs_a_level_more_than_it_has_rings_and_a_hypercube_none() {
+        let torus = |sizes: &str| format!("shape: {{torus: {sizes}}}\n");
+        let square = torus("{x: 4, y: 4}");
+        assert!(matches!(with_bubble(&square), Safety::Cycle(cycle) if cycle.hint().contains("(a torus)")));
+        for shape in
+            [&square, &torus("{x: 5, y: 4}"), &torus("{x: 4, y: 4, z: 4}"), &torus("{x: 2, y: 2, z: 5}")]
+        {
+            assert_eq!(judged(&format!("{shape}channels: {{rise: dateline}}")), Safety::Climbing, "{shape}");
+            assert_eq!(judged(&format!("{shape}channels: {{rise: hop}}")), Safety::Climbing, "{shape}");
+        }
+        // With a level less, frames that have crossed the dateline of the row have none left for that of the column.
+        let few = judged(&format!("{square}channels: {{rise: dateline, levels: 2}}"));
+        assert!(matches!(few, Safety::Cycle(_)), "{few:?}");
+        let one = judged(&format!("{square}channels: {{rise: dateline, datelines: [n3--n0]}}"));
+        assert!(matches!(one, Safety::Cycle(_)), "only one row has a dateline: {one:?}");
+        // No path of a ring of three has two links.
+        assert_eq!(judged(&torus("{x: 3, y: 3, z: 3}")), Safety::Acyclic);
+        assert_eq!(judged("shape: {hypercube: {dimensions: 4}}"), Safety::Acyclic);
+        // The same links without dimensions: a square of four nodes is a ring.
+        let mut links = String::new();
+        for (one, other) in [("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")] {
+            links += &format!("{{a: {one}, b: {other}}}, ");
+        }
+        let custom = judged(&format!("shape: {{custom: {{nodes: [a, b, c, d], links: [{links}]}}}}"));
+        assert!(matches!(custom, Safety::Cycle(_)), "{custom:?}");
+    }
+
+    #[test]
+    fn leaves_and_spines_close_no_circle() {
+        assert_eq!(judged("shape: {leaf-spine: {leaves: 3, nodes_per_leaf: 2, spines: 2}}"), Safety::Acyclic);
+        let planes = "shape: {leaf-spine: {leaves: 2, nodes_per_leaf: 2, spines: 2, parallel: 2, planes: 2}}";
+        assert_eq!(judged(planes), Safety::Acyclic);
+    }
+
+    #[test]
+    fn losses_whose_detours_may_close_a_circle_are_listed() {
+        let losses = |lines: &str| {
+            let plan = Plan::parse(
+                &format!("name: r\nforwarding: {{deadlock: allow, bubble: false}}\n{lines}"),
+                "rack.yaml",
+            );
+            risky_losses(&plan.unwrap_or_else(|error| panic!("{error}")))
+        };
+        // A cut ring is a row.
+        assert_eq!(losses(RING), Some(vec![]));
+        assert_eq!(losses("shape: {leaf-spine: {leaves: 4, nodes_per_leaf: 2, spines: 2}}"), Some(vec![]));
+        assert_eq!(losses("shape: {star: {nodes: 4, planes: 2}}"), Some(vec![]));
+        let square = "shape: {torus: {x: 4, y: 4}}\n";
+        // With a level for each hop of the longest path no cycle can close. Over datelines, 12 of the 32 detours turn from a column back
+        // into a row (an independent count, by a script).
+        assert_eq!(losses(&format!("{square}channels: {{rise: hop}}")), Some(vec![]));
+        let over_datelines = losses(&format!("{square}channels: {{rise: dateline}}"));
+        assert_eq!(over_datelines.map(|losses| losses.len()), Some(12));
+        assert_eq!(losses("shape: {torus: {x: 3, y: 3}}"), Some(vec![]));
+        assert_eq!(losses("shape: {hypercube: {dimensions: 4}}"), Some(vec![]));
+        assert_eq!(losses("shape: {star: {nodes: 200, planes: 4}}"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod channels;
 pub mod deadlock;
+mod dependencies;
 mod forwarding;
 mod hops;
 mod hosts;

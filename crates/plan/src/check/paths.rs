@@ -28,7 +28,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
              would be sent again and again",
             paths.policy.name()
         );
-        let hint = "write `policy: flow` or `address`, which give each sequence one way, or `transport.mode: selective`";
+        let hint = "write `policy: flow`, `address` or `destination`, which give each sequence one way, or `transport.mode: selective`";
         check.complain(&positions, Complaint::about(message).hint(hint));
     }
 }

@@ -211,11 +211,14 @@ fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
 }
 
 fn link(link: &LinkPlan, to: &mut Encoder<'_>) {
-    let LinkPlan { name, edge, profile, credits, updates } = link;
+    let LinkPlan { name, edge, dimension, profile, credits, updates } = link;
     let key = format!("links.{name}");
     let Edge { a, a_port, b, b_port, plane } = edge;
     to.put(&key, &format!("{}:{},{}:{},{}", a.0, a_port.0, b.0, b_port.0, plane.0));
     to.table(&key, |to| {
+        if *dimension != 0 {
+            to.put("dimension", &dimension.to_string());
+        }
         profile.visit(to);
         to.table("credits", |to| {
             let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;

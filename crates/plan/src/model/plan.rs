@@ -136,6 +136,7 @@ impl Plan {
             edge,
             neighbour,
             plane,
+            dimension: self.links[usize::from(edge)].dimension,
             credits: self.links[usize::from(edge)].credits,
             channel_limits: self.channels.limits_of(&self.links[usize::from(edge)].profile).to_vec(),
             is_undivided: !self.links[usize::from(edge)].profile.channels.are_divided,

@@ -16,6 +16,7 @@ pub mod units;
 use crate::model::jobs::job::JobPlan;
 use crate::model::links::link::LinkPlan;
 use crate::model::links::wire::WireKind;
+use crate::model::members::shape::{Shape, ShapeLink};
 use crate::model::plan::Plan;
 use crate::model::rack_settings::RackSettings;
 use crate::model::times::stated::Reach;
@@ -50,14 +51,15 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let credit_choice = settings::credits(reader, &rack);
     let channels = channels::read(reader, &rack, shape.as_ref());
     let has_shape = shape.is_some();
-    let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
+    let Shape { links, switch, .. } = shape.unwrap_or_default();
     // The wire does not matter here: `settle` computes the credits of every link.
     let credits = credit_choice.resolve(WireKind::SharedMemory, 0);
-    let links = edges.into_iter().zip(profiles);
+    let links = links.into_iter().zip(profiles);
     let links = links
-        .map(|((name, edge), profile)| LinkPlan {
+        .map(|(ShapeLink { name, edge, dimension }, profile)| LinkPlan {
             name,
             edge,
+            dimension,
             profile,
             credits,
             updates: credits.usual_updates(),

@@ -23,8 +23,8 @@ pub(crate) use job::JOB;
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, MemorySize, NODE, SERVER, SWITCH, SeatKeys};
 pub(crate) use rack::RACK;
 pub(crate) use shape::{
-    CUSTOM, CUSTOM_LINK, CustomLinkKeys, FullMeshKeys, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RingKeys, SHAPE,
-    StarKeys,
+    CUSTOM, CUSTOM_LINK, CustomLinkKeys, FullMeshKeys, HOPS_MAX, HypercubeKeys, LINKS_MAX, LeafSpineKeys,
+    MEMBERS_MAX, RingKeys, SHAPE, StarKeys, TorusKeys,
 };
 
 pub(crate) use crate::model::jobs::expect::EXPECT;

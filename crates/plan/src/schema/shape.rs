@@ -15,6 +15,9 @@ pub(crate) const PLANES_MAX: u64 = 12;
 /// Largest number of links between two members in one plane.
 const PARALLEL_MAX: u64 = 16;
 
+/// Largest number of dimensions of a hypercube: 4096 nodes.
+const HYPERCUBE_DIMENSIONS_MAX: u64 = MEMBERS_MAX.ilog2() as u64;
+
 /// Returns the number of nodes of the largest full mesh within [`LINKS_MAX`].
 const fn full_mesh_nodes_max() -> u64 {
     let mut most = 2;
@@ -71,6 +74,75 @@ section! {
     }
 }
 
+section! {
+    /// Keys of a rack of leaf switches and spine switches.
+    pub(crate) struct LeafSpineKeys: LEAF_SPINE = "shape.leaf-spine" {
+        /// Number of leaf switches of a plane; 4096 members in all.
+        leaves: u16 {
+            form = Kind::Count(2, MEMBERS_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of nodes at each leaf.
+        nodes_per_leaf: u16 {
+            form = Kind::Count(1, MEMBERS_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of spine switches of a plane. A frame to another leaf crosses one of them.
+        spines: u16 {
+            form = Kind::Count(1, MEMBERS_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of links that join a leaf and a spine.
+        parallel: u16 {
+            form = Kind::Count(1, PARALLEL_MAX);
+            default = 1;
+        }
+        /// Number of planes. Each has leaves and spines of its own, and a link of each node.
+        planes: u8 {
+            form = Kind::Count(1, PLANES_MAX);
+            default = 1;
+        }
+    }
+}
+
+section! {
+    /// Keys of a torus.
+    pub(crate) struct TorusKeys: TORUS = "shape.torus" {
+        /// Number of nodes in the first dimension; 4096 in all.
+        x: u16 {
+            form = Kind::Count(2, HOPS_MAX + 1);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of nodes in the second dimension.
+        y: u16 {
+            form = Kind::Count(2, HOPS_MAX + 1);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of nodes in the third dimension. 1 is a torus of two dimensions.
+        z: u16 {
+            form = Kind::Count(1, HOPS_MAX + 1);
+            default = 1;
+        }
+    }
+}
+
+section! {
+    /// Keys of a hypercube.
+    pub(crate) struct HypercubeKeys: HYPERCUBE = "shape.hypercube" {
+        /// Number of dimensions *d*; there are 2^*d* nodes.
+        dimensions: u8 {
+            form = Kind::Count(1, HYPERCUBE_DIMENSIONS_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+    }
+}
+
 pub(crate) static CUSTOM: Table = table(
     "shape.custom",
     &[
@@ -114,5 +186,18 @@ const SHAPE_KEYS: &[Key] = &[
     key("ring", Kind::Table(&RING), "", "Each node linked to the next and the previous one."),
     key("star", Kind::Table(&STAR), "", "Each node linked to one switch per plane."),
     key("full-mesh", Kind::Table(&FULL_MESH), "", "Each node linked to each other node."),
+    key(
+        "leaf-spine",
+        Kind::Table(&LEAF_SPINE),
+        "",
+        "Each node linked to a leaf switch, each leaf to each spine switch.",
+    ),
+    key(
+        "torus",
+        Kind::Table(&TORUS),
+        "",
+        "A grid of two or three dimensions whose rows, columns and pillars are rings.",
+    ),
+    key("hypercube", Kind::Table(&HYPERCUBE), "", "Two nodes linked if their numbers differ in one bit."),
     key("custom", Kind::Table(&CUSTOM), "", "Members and links by name."),
 ];

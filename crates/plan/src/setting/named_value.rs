@@ -141,6 +141,7 @@ named_value_of!(rackloom_protocol::PackingMode { Opportunistic = "opportunistic"
 named_value_of!(rackloom_protocol::PathPolicy {
     Address = "address",
     Flow = "flow",
+    Destination = "destination",
     RoundRobin = "round-robin",
     Spray = "spray",
     LeastQueue = "least-queue",

@@ -122,7 +122,7 @@ fn channels_must_match_their_lanes_and_credits() {
     );
     expect("channels: by-classes", &["is not a choice"]);
     let star = "name: s\nshape: {star: {nodes: 4}}\nchannels: {rise: dateline}";
-    assert!(wrong(star).mistakes[0].message.contains("only a ring has one of its own"));
+    assert!(wrong(star).mistakes[0].message.contains("only a ring or torus has its own"));
 }
 
 #[test]

@@ -166,3 +166,44 @@ fn a_switch_reports_all_its_links_in_one_frame() {
     assert_eq!(error.mistakes.len(), 1);
     assert!(error.mistakes[0].message.contains("has 2000 links"), "{error}");
 }
+
+#[test]
+fn named_shapes_state_their_sizes_and_fit_a_rack() {
+    let first = |shape: &str| {
+        let error = wrong(&format!("name: r\nshape: {{{shape}}}\nchannels: {{rise: dateline}}\n"));
+        let mistake = &error.mistakes[0];
+        assert_eq!((error.mistakes.len(), mistake.line), (1, 2), "{error}");
+        format!("{}; {}", mistake.message, mistake.hint)
+    };
+    for (shape, parts) in [
+        ("torus: {x: 4}", ["`shape.torus` does not state `y`", "write `torus: {x: 4, y: 4}`"]),
+        ("hypercube: {}", ["does not state `dimensions`", "{dimensions: 4}"]),
+        ("leaf-spine: {leaves: 4, spines: 2}", ["does not state `nodes_per_leaf`", "nodes_per_leaf: 8"]),
+        ("torus: {x: 1, y: 4}", ["`shape.torus.x` is 1, outside 2 to 256", ""]),
+        ("hypercube: {dimensions: 13}", ["is 13, outside 1 to 12", ""]),
+        ("torus: {x: 64, y: 65}", ["4160 nodes, of which 4096 are possible", "make `x`, `y` or `z` smaller"]),
+        (
+            "leaf-spine: {leaves: 64, nodes_per_leaf: 64, spines: 1}",
+            ["4096 nodes and 65 switches are more than 4096 members", "fewer leaves"],
+        ),
+        (
+            "leaf-spine: {leaves: 256, nodes_per_leaf: 1, spines: 256, parallel: 16}",
+            ["have 1048832 links, of which 65535 are possible", "parallel links"],
+        ),
+    ] {
+        let found = first(shape);
+        assert!(parts.iter().all(|part| found.contains(part)), "{shape}: {found}");
+    }
+}
+
+#[test]
+fn a_torus_without_datelines_is_refused_with_the_key_that_helps() {
+    let error = wrong("name: r\nshape: {torus: {x: 4, y: 4}}\n");
+    let mistake = &error.mistakes[0];
+    assert!(mistake.message.contains("this rack can deadlock"), "{error}");
+    assert!(mistake.hint.contains("`channels: {rise: dateline}` (a torus)"), "{error}");
+    for fine in ["torus: {x: 3, y: 3}", "hypercube: {dimensions: 3}"] {
+        let text = format!("name: r\nshape: {{{fine}}}\n");
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+}

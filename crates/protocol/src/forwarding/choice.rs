@@ -20,8 +20,8 @@ impl Forwarder {
         // Ports with a late neighbour are second choice.
         let routes = || self.table.ports(destination).filter(move |port| sound == 0 || is_sound(port));
         let count = if sound > 0 { sound } else { routes().count() };
-        if count == 0 {
-            return None;
+        if count < 2 {
+            return routes().next();
         }
         let rotation = self.choices as usize % count;
         let path = match self.config.paths.policy {

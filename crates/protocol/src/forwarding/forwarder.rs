@@ -11,12 +11,13 @@ use super::in_order::InOrder;
 use super::marks::Marks;
 use super::port_set::PortSet;
 use super::shared_buffer::SharedBuffer;
-use crate::config::{MemberConfig, TransitQueues};
+use crate::config::{MemberConfig, PathPolicy, TransitQueues};
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
 use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
+use crate::route::graph::MemberRole;
 use crate::route::reports::Reports;
 use crate::route::table::OwnPort;
 use crate::route::tables::Tables;
@@ -59,6 +60,8 @@ pub struct Forwarder {
     pub(crate) ready: PortSet,
     /// Number of frames for which this member chose among several paths.
     pub(super) choices: u32,
+    /// Number of consecutive destinations that take one path of this member, if paths go by destination.
+    destinations_per_path: usize,
     /// Order of frames by ingress, if they leave in order of arrival.
     pub(super) in_order: Option<InOrder>,
     /// Queue lengths, if frames that join long queues are marked.
@@ -120,6 +123,7 @@ impl Forwarder {
                 port: PortId(port as u16),
                 edge: link.edge,
                 neighbour: link.neighbour,
+                dimension: link.dimension,
             })
             .collect();
         Self {
@@ -149,6 +153,7 @@ impl Forwarder {
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
             choices: 0,
+            destinations_per_path: destinations_per_path(&config),
             in_order: (config.forwarding.queues == TransitQueues::ByInput).then(|| InOrder::new(&config)),
             marks: Marks::new(&config),
             shared: config.forwarding.shared_buffer.map(SharedBuffer::new),
@@ -200,12 +205,18 @@ impl Forwarder {
     /// Returns the egress port of a flow.
     #[must_use]
     pub fn route(&self, destination: NodeId, entropy: u16) -> Option<PortId> {
-        self.table.pick(destination, entropy, |port| {
-            self.links[port.index()].state() == crate::link::state::LinkState::Suspect
-        })
+        let is_late =
+            |port: PortId| self.links[port.index()].state() == crate::link::state::LinkState::Suspect;
+        match self.config.paths.policy {
+            PathPolicy::Destination => {
+                let number = destination.index() / self.destinations_per_path;
+                self.table.pick_by_number(destination, number, is_late)
+            }
+            _ => self.table.pick(destination, entropy, is_late),
+        }
     }
 
-    /// Iterates over the ports of all shortest paths to the member.
+    /// Iterates over the ports of the lowest dimension on shortest paths to the member.
     pub fn shortest_paths(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
         self.table.ports(destination)
     }
@@ -570,6 +581,14 @@ impl Forwarder {
     pub(crate) fn channels(&self, port: PortId) -> impl Iterator<Item = Channel> + use<> {
         (0..self.links[port.index()].accounts.count() as u8).map(Channel)
     }
+}
+
+/// Returns 1 for an endpoint, whose links may lead to several planes. A switch gets the destinations of one plane only, which are
+/// that far apart.
+fn destinations_per_path(config: &MemberConfig) -> usize {
+    let is_switch = config.graph.members.get(config.node.index()) == Some(&MemberRole::Switch);
+    let planes = config.graph.edges.iter().map(|edge| usize::from(edge.plane.0) + 1).max();
+    planes.filter(|_| is_switch).unwrap_or(1)
 }
 
 /// Credits of an accepted frame that counts as not drained.

@@ -204,6 +204,7 @@ mod tests {
             edge: 0,
             neighbour: NodeId(1),
             plane: Plane(0),
+            dimension: 0,
             credits,
             channel_limits: alloc::vec![10, 30],
             updates: credits.usual_updates(),

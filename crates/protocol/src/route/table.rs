@@ -1,7 +1,9 @@
 //! Forwarding table: the ports that lead to each member on shortest live paths.
 //!
-//! Every port on *some* shortest path is kept. A flow picks one by the highest random weight over (entropy, link), so
-//! that when a link goes down only its flows move. A link counts as live if both ends report it.
+//! Every port on *some* shortest path is kept. Used are those of the lowest dimension, so that frames of a torus cross one
+//! dimension after the other and close no cycle of waiting between dimensions (dimension order; Dally and Seitz 1987). A flow
+//! picks one of these by the highest random weight over (entropy, link), so that when a link goes down only its flows move. A
+//! link counts as live if both ends report it.
 //!
 //! A rack comes up link by link, and a member of a large one gets a thousand reports. So only links of members with
 //! new reports are read. A new link only makes paths shorter or more numerous: its effect spreads from its ends and
@@ -30,6 +32,8 @@ pub struct Table {
     hops: Hops,
     /// Edge of each own port.
     edges_out: Vec<u16>,
+    /// Dimension of each own port.
+    dimensions: Vec<u8>,
     /// Number of hops to each member.
     distance: Vec<u16>,
     /// True, by edge, if the edge counted as live in the last computation.
@@ -66,6 +70,8 @@ pub struct OwnPort {
     pub edge: u16,
     /// Member at the other end.
     pub neighbour: NodeId,
+    /// Dimension of its link; 0 outside of tori and hypercubes.
+    pub dimension: u8,
 }
 
 impl Table {
@@ -86,6 +92,7 @@ impl Table {
             plane,
             hops: Hops::new(members),
             edges_out: Vec::new(),
+            dimensions: Vec::new(),
             distance: vec![UNREACHED; members],
             live: vec![false; is_used.len()],
             is_awaited: is_used,
@@ -109,6 +116,7 @@ impl Table {
     ) {
         if self.edges_out.is_empty() {
             self.edges_out = ports.iter().map(|port| port.edge).collect();
+            self.dimensions = ports.iter().map(|port| port.dimension).collect();
         }
         let (mut begins, mut ends) = (Vec::new(), false);
         let graph = self.graph.clone();
@@ -151,7 +159,7 @@ impl Table {
         while let Some(member) = self.changed.pop_front() {
             self.is_changed[member.index()] = false;
             if member == own {
-                for OwnPort { port, edge, neighbour } in ports {
+                for OwnPort { port, edge, neighbour, .. } in ports {
                     if self.live[usize::from(*edge)] {
                         self.learn(*neighbour, 1, &[*port]);
                     }
@@ -243,16 +251,32 @@ impl Table {
         match self.hops.towards(destination) {
             [] => None,
             [port] => Some(*port),
-            several => several
-                .iter()
-                .max_by_key(|port| (!avoid(**port), weight(entropy, self.edges_out[port.index()])))
-                .copied(),
+            _ => self
+                .ports(destination)
+                .max_by_key(|port| (!avoid(*port), weight(entropy, self.edges_out[port.index()]))),
         }
     }
 
-    /// Iterates over the ports of all shortest paths to the member.
+    /// Returns the port of all flows to a member: consecutive numbers use all ports equally. Ports for which `avoid` is true are
+    /// second choice.
+    #[must_use]
+    pub fn pick_by_number(
+        &self,
+        destination: NodeId,
+        number: usize,
+        avoid: impl Fn(PortId) -> bool,
+    ) -> Option<PortId> {
+        let sound = self.ports(destination).filter(|port| !avoid(*port)).count();
+        let usable = || self.ports(destination).filter(|port| sound == 0 || !avoid(*port));
+        let count = if sound > 0 { sound } else { usable().count() };
+        usable().nth(number % count.max(1))
+    }
+
+    /// Iterates over the ports of the lowest dimension on shortest paths to the member.
     pub fn ports(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
-        self.hops.towards(destination).iter().copied()
+        let hops = self.hops.towards(destination);
+        let lowest = hops.iter().map(|port| self.dimensions[port.index()]).min();
+        hops.iter().copied().filter(move |port| Some(self.dimensions[port.index()]) == lowest)
     }
 }
 
@@ -294,7 +318,7 @@ mod tests {
     }
 
     fn own_port(port: u16, edge: u16, neighbour: u16) -> OwnPort {
-        OwnPort { port: PortId(port), edge, neighbour: NodeId(neighbour) }
+        OwnPort { port: PortId(port), edge, neighbour: NodeId(neighbour), dimension: 0 }
     }
 
     fn table_of_zero(graph: &Graph, dead: &[u16]) -> Table {
@@ -385,13 +409,10 @@ mod tests {
             let ports: Vec<_> = edges
                 .iter()
                 .enumerate()
-                .filter_map(|(index, edge)| {
-                    let index = index as u16;
-                    match (edge.a == NodeId(0), edge.b == NodeId(0)) {
-                        (true, _) => Some(OwnPort { port: edge.a_port, edge: index, neighbour: edge.b }),
-                        (_, true) => Some(OwnPort { port: edge.b_port, edge: index, neighbour: edge.a }),
-                        _ => None,
-                    }
+                .filter_map(|(index, edge)| match (edge.a == NodeId(0), edge.b == NodeId(0)) {
+                    (true, _) => Some(own_port(edge.a_port.0, index as u16, edge.b.0)),
+                    (_, true) => Some(own_port(edge.b_port.0, index as u16, edge.a.0)),
+                    _ => None,
                 })
                 .collect();
             let graph = Graph { members: vec![MemberRole::Endpoint; members], edges };
@@ -432,6 +453,65 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Table of node 0 of a square: over dimension 0 to node 1 (port 0) and from there to 3, over dimension 1 to node 2 (port 1)
+    /// and from there to 3.
+    fn table_of_a_square(dead: &[u16]) -> Table {
+        let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
+            a: NodeId(a),
+            a_port: PortId(a_port),
+            b: NodeId(b),
+            b_port: PortId(b_port),
+            plane: Plane(0),
+        };
+        let edges = vec![edge(0, 0, 1, 0), edge(2, 0, 3, 0), edge(0, 1, 2, 1), edge(1, 1, 3, 1)];
+        let graph = Graph { members: vec![MemberRole::Endpoint; 4], edges };
+        let mut table = Table::new(graph.clone().into());
+        let ports = [own_port(0, 0, 1), OwnPort { dimension: 1, ..own_port(1, 2, 2) }];
+        table.compute(NodeId(0), &ports, &all_nodes(&graph), |edge| !dead.contains(&edge));
+        table
+    }
+
+    #[test]
+    fn of_several_shortest_paths_those_of_the_lowest_dimension_are_used() {
+        let table = table_of_a_square(&[]);
+        assert_eq!((ports(&table, 1), ports(&table, 2), ports(&table, 3)), (vec![0], vec![1], vec![0]));
+        for entropy in 0..100 {
+            assert_eq!(table.pick(NodeId(3), entropy, |_| false), Some(PortId(0)));
+        }
+        assert_eq!(ports(&table_of_a_square(&[3]), 3), [1], "over the other dimension if a link is lost");
+        assert_eq!(ports(&table_of_a_square(&[0]), 1), [1], "the long path");
+    }
+
+    #[test]
+    fn consecutive_numbers_use_all_ports_equally() {
+        // Edges 0 and 1 are parallel links to member 7, with six nodes behind it.
+        let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
+            a: NodeId(a),
+            a_port: PortId(a_port),
+            b: NodeId(b),
+            b_port: PortId(b_port),
+            plane: Plane(0),
+        };
+        let up = (0..2).map(|port| edge(0, port, 7, port));
+        let edges: Vec<_> = up.chain((1..7).map(|node| edge(node, 0, 7, 1 + node))).collect();
+        let graph = Graph { members: vec![MemberRole::Endpoint; 8], edges };
+        let table = |dead: &[u16]| {
+            let mut table = Table::new(graph.clone().into());
+            let own = [own_port(0, 0, 7), own_port(1, 1, 7)];
+            table.compute(NodeId(0), &own, &all_nodes(&graph), |edge| !dead.contains(&edge));
+            table
+        };
+        let picked = |table: &Table, avoided: u16| -> Vec<_> {
+            let pick = |node: u16| table.pick_by_number(NodeId(node), node.into(), |port| port.0 == avoided);
+            (1..7).map(|node| pick(node).map(|port| port.0)).collect()
+        };
+        let alternately = [Some(1), Some(0), Some(1), Some(0), Some(1), Some(0)];
+        assert_eq!(picked(&table(&[]), 9), alternately);
+        assert_eq!(picked(&table(&[]), 1), [Some(0); 6], "a port to avoid is second choice");
+        assert_eq!(picked(&table(&[0]), 1), [Some(1); 6], "and is taken if there is no other");
+        assert_eq!(picked(&table(&[0, 1]), 9), [None; 6]);
     }
 
     #[test]

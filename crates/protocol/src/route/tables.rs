@@ -105,7 +105,18 @@ impl Tables {
         self.towards(destination).pick(destination, entropy, avoid)
     }
 
-    /// Iterates over the ports of all shortest paths to the member.
+    /// Returns the port of all flows to a member, as [`Table::pick_by_number`] does.
+    #[must_use]
+    pub fn pick_by_number(
+        &self,
+        destination: NodeId,
+        number: usize,
+        avoid: impl Fn(PortId) -> bool,
+    ) -> Option<PortId> {
+        self.towards(destination).pick_by_number(destination, number, avoid)
+    }
+
+    /// Iterates over the ports of the lowest dimension on shortest paths to the member.
     pub fn ports(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
         self.towards(destination).ports(destination)
     }
@@ -152,6 +163,7 @@ mod tests {
                 port: PortId(port),
                 edge: *edge,
                 neighbour: *neighbour,
+                dimension: 0,
             })
             .collect();
         let all: Vec<_> = (0..8).map(NodeId).collect();

@@ -18,6 +18,8 @@ pub struct Options {
     pub update_spacing: Option<u32>,
     pub channels: ChannelConfig,
     pub datelines: Vec<u16>,
+    /// Dimensions of links, by edge; 0 beyond the end of the list.
+    pub dimensions: Vec<u8>,
     /// Undivided links, by edge.
     pub undivided: Vec<u16>,
     pub frame_bytes_max: u16,
@@ -49,6 +51,7 @@ pub fn options(mode: RetransmissionMode) -> Options {
         update_spacing: None,
         channels: ChannelConfig::default(),
         datelines: Vec::new(),
+        dimensions: Vec::new(),
         undivided: Vec::new(),
         frame_bytes_max: 4352,
         timers: TIMERS,
@@ -97,6 +100,7 @@ pub fn member_config(
                 edge,
                 neighbour,
                 plane,
+                dimension: options.dimensions.get(usize::from(edge)).copied().unwrap_or(0),
                 credits: options.credits,
                 channel_limits: Vec::new(),
                 is_undivided: options.undivided.contains(&edge),

@@ -43,6 +43,7 @@ fn star(
                 b_port: PORT,
                 plane: Plane(0),
             },
+            dimension: 0,
             profile: profile.clone(),
             credits: CreditConfig { unit_bytes: 128, overhead_bytes: 0, limit: 100 },
             updates: CreditUpdates { spacing: 25, resync: true },

@@ -1,6 +1,7 @@
 //! Experiments about whole racks: detection of deaths, paths, patterns of traffic and collectives.
 
 pub(super) mod all_reduce;
+pub(super) mod bisection;
 pub(super) mod heartbeat;
 pub(super) mod path_loss;
 pub(super) mod path_policies;

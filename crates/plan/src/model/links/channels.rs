@@ -66,13 +66,13 @@ section! {
         levels: u8 {
             form = Kind::Count(1, CHANNELS_MAX as u64);
             default = 1;
-            shown = "1; 2 with `dateline`; links of the longest way with `hop`";
+            shown = "1; with `dateline` 2, and in a torus one more than dimensions with datelines; links of the longest way with `hop`";
         }
         /// Links over which a frame leaves one level higher, both ways: `[n7--n0]`.
         datelines: Vec<u16> {
             form = Kind::LinkNames;
             default = Vec::new();
-            shown = "of a ring the link that closes it";
+            shown = "links that close the ring, or the rings of a torus";
         }
         /// Choice of the next channel of a port that sends: the lowest that may, each after the other, or each after the other for as many
         /// bytes of largest frames as its weight says.

@@ -29,6 +29,8 @@ pub struct LinkPlan {
     pub name: String,
     /// Ends, ports and plane.
     pub edge: Edge,
+    /// Dimension of the link in a torus or hypercube. Paths use lower dimensions first. 0 in other shapes.
+    pub dimension: u8,
     /// Properties of the link.
     pub profile: LinkProfile,
     /// Credits of each direction.

@@ -21,10 +21,10 @@ section! {
     /// Paths of packets, and the promised order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PathPlan: PATHS = "paths" {
-        /// Choice among several equally short paths of a packet: planes, both directions of a ring, relays of a mesh. `address` hashes
-        /// source and destination, `flow` the class as well, so that all packets of a sequence take one path; `round-robin` takes the
-        /// paths one after the other, `spray` takes a random one, `least-queue` the one with the shortest queue. The last three need a
-        /// selective transport.
+        /// Choice among several equally short paths of a packet: planes, spines, both directions of a ring, relays of a mesh. `address`
+        /// hashes source and destination, `flow` the class as well, and `destination` deals the numbers of destinations to the paths
+        /// one after the other, so that all packets of a sequence take one path; `round-robin` takes the paths one after the other,
+        /// `spray` takes a random one, `least-queue` the one with the shortest queue. The last three need a selective transport.
         policy: PathPolicy {
             form = Kind::Choice(PathPolicy::NAMES);
             default = PathPolicy::Flow;

@@ -1,10 +1,11 @@
 //! Shapes as members and links, with ports in a fixed order.
 //!
-//! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. The name of a link consists of its two ends: `a--b`. Ports
-//! are numbered from zero without gaps. In a ring, port 0 leads to the next node and port 1 to the previous one. In
-//! a star, port *p* leads to plane *p*. In a full mesh, ports are in ascending order of neighbours. Further links of a pair have
-//! a number: `a--b#1`. If a bridge is the hub of a star, ports are in order of planes, and within a plane in
-//! ascending order of neighbours.
+//! Endpoints are `n0..`, the switches of a star `s0..`, one per plane; a rack of leaves and spines has `leaf0..` and `spine0..`, plane by
+//! plane. The name of a link consists of its two ends: `a--b`. Ports are numbered from zero without gaps. In a ring, port 0 leads to
+//! the next node and port 1 to the previous one. A torus has such a pair of ports for each dimension, and one port for a dimension of
+//! two nodes. In a star, port *p* leads to plane *p*. In a full mesh, ports are in ascending order of neighbours. Further links of a
+//! pair have a number: `a--b#1`. If a bridge is the hub of a star, ports are in order of planes, and within a plane in ascending order
+//! of neighbours. A leaf has its nodes first and then its spines.
 //!
 //! Sizes are checked before a shape is built (`read/sections/topology.rs`), so building always ends.
 
@@ -18,36 +19,103 @@ use crate::model::members::hub::SwitchKind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) members: Vec<(String, MemberRole)>,
-    pub(crate) links: Vec<(String, Edge)>,
+    pub(crate) links: Vec<ShapeLink>,
     /// Device that joins the nodes if no member does.
     pub(crate) switch: SwitchKind,
-    /// True if the last link closes a ring.
-    pub(crate) is_ring: bool,
+    /// Links that close the ring, or a ring of a torus, by edge.
+    pub(crate) closing: Vec<u16>,
     ports: Vec<u16>,
     member_index: BTreeMap<String, NodeId>,
     /// Links of each pair of members, the smaller number first.
     link_index: BTreeMap<(NodeId, NodeId), Vec<usize>>,
 }
 
+/// Link of a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShapeLink {
+    /// `n0--n1`: the names of both ends.
+    pub(crate) name: String,
+    pub(crate) edge: Edge,
+    /// Dimension of a torus or hypercube; 0 in other shapes.
+    pub(crate) dimension: u8,
+}
+
+/// Sizes of a rack of leaf switches and spine switches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafSpine {
+    /// Leaves of each plane.
+    pub(crate) leaves: u16,
+    pub(crate) nodes_per_leaf: u16,
+    /// Spines of each plane.
+    pub(crate) spines: u16,
+    /// Links between a leaf and a spine.
+    pub(crate) parallel: u16,
+    pub(crate) planes: u8,
+}
+
 impl Shape {
     /// Builds a ring: each node is linked to the next, and the last to the first. Two nodes share one link.
     pub(crate) fn ring(nodes: u16) -> Self {
+        Self::torus(&[nodes])
+    }
+
+    /// Builds a hypercube: two nodes are linked if their numbers differ in one bit. Bit *d* is dimension *d*.
+    pub(crate) fn hypercube(dimensions: u8) -> Self {
+        Self::torus(&vec![2; usize::from(dimensions)])
+    }
+
+    /// Builds a torus of these sizes: nodes that differ in one coordinate only form a ring. Two nodes share one link. The first coordinate
+    /// grows fastest with the number of the node.
+    pub(crate) fn torus(sizes: &[u16]) -> Self {
+        let nodes = sizes.iter().product();
         let mut shape = Self::with_nodes(nodes);
-        let count = if nodes == 2 { 1 } else { nodes };
-        for node in 0..count {
-            let next = (node + 1) % nodes;
-            // The last link of the ring uses port 1 of node 0, because port 1 leads to the previous node. A ring of two
-            // has only one link and therefore only port 0.
-            let edge = Edge {
-                a: NodeId(node),
-                a_port: PortId(0),
-                b: NodeId(next),
-                b_port: PortId(u16::from(nodes > 2)),
-                plane: Plane(0),
-            };
-            shape.add(edge);
+        let (mut stride, mut port) = (1, 0);
+        for (dimension, size) in (0..).zip(sizes.iter().copied()) {
+            for node in 0..nodes {
+                let is_last = node / stride % size == size - 1;
+                if is_last && size <= 2 {
+                    continue;
+                }
+                let next = if is_last { node - stride * (size - 1) } else { node + stride };
+                if is_last {
+                    shape.closing.push(shape.links.len() as u16);
+                }
+                // Port `port` leads to the next node, and the port behind it to the previous one. A ring of two has only one link.
+                let edge = Edge {
+                    a: NodeId(node),
+                    a_port: PortId(port),
+                    b: NodeId(next),
+                    b_port: PortId(port + u16::from(size > 2)),
+                    plane: Plane(0),
+                };
+                shape.add(edge, dimension);
+            }
+            stride *= size;
+            port += size.min(3) - 1;
         }
-        shape.is_ring = nodes > 2;
+        shape
+    }
+
+    /// Builds leaves and spines: in each plane, each node is linked to its leaf, and each leaf to each spine.
+    pub(crate) fn leaf_spine(size: LeafSpine) -> Self {
+        let LeafSpine { leaves, nodes_per_leaf, spines, parallel, planes } = size;
+        let mut shape = Self::with_nodes(leaves * nodes_per_leaf);
+        for plane in 0..planes {
+            let mut switches = |count: u16, kind: &str| -> Vec<NodeId> {
+                let first = count * u16::from(plane);
+                let names = (first..first + count).map(|number| format!("{kind}{number}"));
+                names.map(|name| shape.add_member(name, MemberRole::Switch)).collect()
+            };
+            let (leaves, spines) = (switches(leaves, "leaf"), switches(spines, "spine"));
+            for node in 0..nodes_per_leaf * leaves.len() as u16 {
+                shape.join(NodeId(node), leaves[usize::from(node / nodes_per_leaf)], Plane(plane));
+            }
+            for (leaf, spine) in leaves.iter().flat_map(|leaf| spines.iter().map(move |spine| (leaf, spine)))
+            {
+                // Parallel links have adjacent ports: destinations that a leaf deals to them are dealt to them by the spine too.
+                (0..parallel).for_each(|_| shape.join(*leaf, *spine, Plane(plane)));
+            }
+        }
         shape
     }
 
@@ -89,7 +157,7 @@ impl Shape {
     /// Links two members at the next free port of each.
     pub(crate) fn join(&mut self, a: NodeId, b: NodeId, plane: Plane) {
         let (a_port, b_port) = (PortId(self.ports[a.index()]), PortId(self.ports[b.index()]));
-        self.add(Edge { a, a_port, b, b_port, plane });
+        self.add(Edge { a, a_port, b, b_port, plane }, 0);
     }
 
     /// Returns the member with this name, or `None`.
@@ -132,7 +200,7 @@ impl Shape {
         }
     }
 
-    fn add(&mut self, edge: Edge) {
+    fn add(&mut self, edge: Edge, dimension: u8) {
         self.ports[edge.a.index()] += 1;
         self.ports[edge.b.index()] += 1;
         let mut name = format!("{}--{}", self.members[edge.a.index()].0, self.members[edge.b.index()].0);
@@ -141,7 +209,7 @@ impl Shape {
             name = format!("{name}#{}", of_pair.len());
         }
         of_pair.push(self.links.len());
-        self.links.push((name, edge));
+        self.links.push(ShapeLink { name, edge, dimension });
     }
 }
 
@@ -153,7 +221,7 @@ mod tests {
     fn neighbours(shape: &Shape) -> Vec<Vec<u16>> {
         let graph = Graph {
             members: shape.members.iter().map(|(_, role)| *role).collect(),
-            edges: shape.links.iter().map(|(_, edge)| *edge).collect(),
+            edges: shape.links.iter().map(|link| link.edge).collect(),
         };
         (0..shape.members.len())
             .map(|member| graph.ports(NodeId(member as u16)).iter().map(|port| port.neighbour.0).collect())
@@ -161,7 +229,7 @@ mod tests {
     }
 
     fn names(shape: &Shape) -> Vec<&str> {
-        shape.links.iter().map(|(name, _)| name.as_str()).collect()
+        shape.links.iter().map(|link| link.name.as_str()).collect()
     }
 
     #[test]
@@ -179,10 +247,53 @@ mod tests {
     }
 
     #[test]
+    fn a_torus_has_a_pair_of_ports_for_each_dimension() {
+        let torus = Shape::torus(&[3, 4]);
+        // Node 4 is in column 1 of row 1.
+        assert_eq!(neighbours(&torus)[4], [5, 3, 7, 1]);
+        assert_eq!(neighbours(&torus)[0], [1, 2, 3, 9], "over the links that close the rings");
+        assert_eq!(names(&torus)[..3], ["n0--n1", "n1--n2", "n2--n0"]);
+        let closing: Vec<_> = torus.closing.iter().map(|edge| names(&torus)[usize::from(*edge)]).collect();
+        assert_eq!(closing, ["n2--n0", "n5--n3", "n8--n6", "n11--n9", "n9--n0", "n10--n1", "n11--n2"]);
+        let dimensions: Vec<_> = torus.links.iter().map(|link| link.dimension).collect();
+        assert_eq!(dimensions, [[0; 12], [1; 12]].concat());
+        // Two nodes share one link, and one node has none.
+        assert_eq!(neighbours(&Shape::torus(&[2, 3, 1]))[3], [2, 5, 1]);
+        assert_eq!(Shape::torus(&[2, 3, 1]).links.len(), 3 + 6);
+    }
+
+    #[test]
+    fn in_a_hypercube_port_d_flips_bit_d() {
+        let cube = Shape::hypercube(3);
+        for (node, ports) in (0..).zip(neighbours(&cube)) {
+            assert_eq!(ports, [node ^ 1, node ^ 2, node ^ 4]);
+        }
+        assert_eq!((cube.links.len(), cube.closing.len()), (12, 0));
+    }
+
+    #[test]
+    fn each_leaf_has_its_nodes_and_then_each_spine() {
+        let shape =
+            Shape::leaf_spine(LeafSpine { leaves: 2, nodes_per_leaf: 2, spines: 2, parallel: 2, planes: 2 });
+        let members: Vec<&str> = shape.members.iter().map(|(name, _)| name.as_str()).collect();
+        let switches = ["leaf0", "leaf1", "spine0", "spine1", "leaf2", "leaf3", "spine2", "spine3"];
+        assert_eq!(members[4..], switches);
+        let neighbours = neighbours(&shape);
+        assert_eq!((neighbours[0].as_slice(), neighbours[3].as_slice()), (&[4, 8][..], &[5, 9][..]));
+        assert_eq!(neighbours[5], [2, 3, 6, 6, 7, 7]);
+        assert_eq!(neighbours[10], [8, 8, 9, 9], "a spine of the second plane");
+        assert_eq!(
+            names(&shape)[4..8],
+            ["leaf0--spine0", "leaf0--spine0#1", "leaf0--spine1", "leaf0--spine1#1"]
+        );
+        assert!(shape.links[..12].iter().all(|link| link.edge.plane == Plane(0)));
+    }
+
+    #[test]
     fn in_a_star_port_p_leads_to_plane_p() {
         let star = Shape::star(3, 2);
         assert_eq!(neighbours(&star), [vec![3, 4], vec![3, 4], vec![3, 4], vec![0, 1, 2], vec![0, 1, 2]]);
-        assert!(star.links.iter().all(|(_, edge)| edge.a_port.0 == u16::from(edge.plane.0)));
+        assert!(star.links.iter().all(|link| link.edge.a_port.0 == u16::from(link.edge.plane.0)));
         assert_eq!(star.members[4], ("s1".to_owned(), MemberRole::Switch));
     }
 
@@ -202,14 +313,16 @@ mod tests {
     #[test]
     fn ports_are_numbered_without_gaps() {
         let rings = [2, 3, 7].map(Shape::ring);
-        for shape in
-            [Shape::star(5, 3), Shape::full_mesh(6), Shape::bridged_star(4, 3)].into_iter().chain(rings)
-        {
+        let tori = [vec![4, 2], vec![3, 4, 1], vec![2, 5, 3], vec![2; 5]].map(|sizes| Shape::torus(&sizes));
+        let leaves = LeafSpine { leaves: 3, nodes_per_leaf: 2, spines: 2, parallel: 2, planes: 2 };
+        let others =
+            [Shape::star(5, 3), Shape::full_mesh(6), Shape::bridged_star(4, 3), Shape::leaf_spine(leaves)];
+        for shape in others.into_iter().chain(rings).chain(tori) {
             for member in 0..shape.members.len() {
                 let mut ports: Vec<u16> = shape
                     .links
                     .iter()
-                    .flat_map(|(_, edge)| [(edge.a, edge.a_port), (edge.b, edge.b_port)])
+                    .flat_map(|link| [(link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port)])
                     .filter_map(|(node, port)| (node.index() == member).then_some(port.0))
                     .collect();
                 ports.sort_unstable();

@@ -80,6 +80,7 @@ impl Plan {
         self.links.push(LinkPlan {
             name: format!("{}--{name}", own.name),
             edge,
+            dimension: 0,
             profile: LinkProfile::default(),
             credits,
             updates: credits.usual_updates(),

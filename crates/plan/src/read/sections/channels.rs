@@ -71,12 +71,12 @@ fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'
     counts
 }
 
-/// Reads links by name. In a ring, the default is the link that closes it.
+/// Reads links by name. The default is the links that close a ring, or the rings of a torus.
 fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Option<&Shape>) -> Vec<u16> {
     let path = fields.path_of("datelines");
     let Some(value) = fields.find("datelines") else {
-        let closing = shape.filter(|shape| rise == Rise::Dateline && shape.is_ring);
-        return closing.map(|shape| shape.links.len() as u16 - 1).into_iter().collect();
+        let closing = shape.filter(|_| rise == Rise::Dateline).map(|shape| shape.closing.clone());
+        return closing.unwrap_or_default();
     };
     reader.positions.note(path.clone(), value.position);
     let mut edges = Vec::new();

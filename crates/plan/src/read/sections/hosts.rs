@@ -93,7 +93,7 @@ fn by_link<T: KeyValue>(
         let Some(shape) = shape else { continue };
         match shape.link_named(&entry.key) {
             Some(link) => {
-                let own = format!("{path}.{}", shape.links[link].0);
+                let own = format!("{path}.{}", shape.links[link].name);
                 reader.positions.note(own.clone(), entry.key_position);
                 if value.is_none() {
                     reader.positions.note_broken(own);

@@ -17,7 +17,7 @@ pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool
 
 pub(crate) fn no_such_link(shape: &Shape, name: &str) -> Complaint {
     let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
-    let names = || shape.links.iter().map(|(name, _)| name.as_str());
+    let names = || shape.links.iter().map(|link| link.name.as_str());
     match nearest(name, names()) {
         Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
         None => complaint.hint(format!("links are {}", listed(names()))),

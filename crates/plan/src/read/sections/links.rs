@@ -29,7 +29,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     for entry in reader.entries(rack.find("links"), "links") {
         let index = shape.and_then(|shape| shape.link_named(&entry.key));
         let name = match (shape, index) {
-            (Some(shape), Some(index)) => shape.links[index].0.clone(),
+            (Some(shape), Some(index)) => shape.links[index].name.clone(),
             (Some(shape), None) => {
                 if is_no_link(reader, shape, &entry.key) {
                     reader.complain(entry.key_position, no_such_link(shape, &entry.key));

@@ -1,15 +1,18 @@
-//! Reads the `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
+//! Reads the `shape` of a rack: one of the named shapes, or an explicit list of members and links.
 //!
 //! Sizes are checked here, before anything is built, so that `nodes: 4000000000` gives a message and allocates nothing.
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
 use crate::model::members::hub::SwitchKind;
-use crate::model::members::shape::Shape;
+use crate::model::members::shape::{LeafSpine, Shape};
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, Position, nearest, quoted};
-use crate::schema::{self, CustomLinkKeys, FullMeshKeys, LINKS_MAX, MEMBERS_MAX, RingKeys, StarKeys};
+use crate::schema::{
+    self, CustomLinkKeys, FullMeshKeys, HypercubeKeys, LINKS_MAX, LeafSpineKeys, MEMBERS_MAX, RingKeys,
+    StarKeys, TorusKeys,
+};
 use crate::setting::name::Named;
 use crate::setting::section::Section;
 
@@ -41,12 +44,21 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Po
 
 fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Option<Shape> {
     match kind {
-        "ring" => Some(Shape::ring(numbered::<RingKeys>(reader, shape, kind)?.nodes)),
+        "ring" => Some(Shape::ring(sized::<RingKeys>(reader, shape, kind)?.nodes)),
         "star" => {
-            let keys = numbered(reader, shape, kind)?;
+            let keys = sized(reader, shape, kind)?;
             star(reader, keys)
         }
-        "full-mesh" => Some(Shape::full_mesh(numbered::<FullMeshKeys>(reader, shape, kind)?.nodes)),
+        "full-mesh" => Some(Shape::full_mesh(sized::<FullMeshKeys>(reader, shape, kind)?.nodes)),
+        "leaf-spine" => {
+            let keys = sized(reader, shape, kind)?;
+            leaf_spine(reader, keys)
+        }
+        "torus" => {
+            let keys = sized(reader, shape, kind)?;
+            torus(reader, &keys)
+        }
+        "hypercube" => Some(Shape::hypercube(sized::<HypercubeKeys>(reader, shape, kind)?.dimensions)),
         _ => {
             let fields = reader.open_under(shape, kind, &schema::CUSTOM);
             custom(reader, &fields)
@@ -54,23 +66,61 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
     }
 }
 
-/// Reads the keys of a shape whose nodes are numbered. Returns `None` if the numbers of its members are unknown, after a mistake was
+/// Reads the keys of a shape whose members are numbered. Returns `None` if the numbers of its members are unknown, after a mistake was
 /// reported.
-fn numbered<T: Section + Default>(
-    reader: &mut Reader<'_>,
-    shape: &Fields<'_>,
-    kind: &'static str,
-) -> Option<T> {
+fn sized<T: Section + Default>(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Option<T> {
     let fields = reader.open_under(shape, kind, T::TABLE);
     let keys = reader.section(&fields, T::default());
-    if fields.find("nodes").is_none() {
+    let missing = T::TABLE.keys.iter().find(|key| key.is_required() && fields.find(key.name).is_none());
+    if let Some(key) = missing {
         let position = shape.find(kind).map(|value| value.position).unwrap_or_default();
-        let message = format!("`shape.{kind}` does not state the number of nodes");
-        reader.complain(position, Complaint::about(message).hint(format!("write `{kind}: {{nodes: 4}}`")));
+        let (what, example) = match kind {
+            "leaf-spine" => (quoted(key.name), "{leaves: 4, nodes_per_leaf: 8, spines: 2}"),
+            "torus" => (quoted(key.name), "{x: 4, y: 4}"),
+            "hypercube" => (quoted(key.name), "{dimensions: 4}"),
+            _ => ("the number of nodes".to_owned(), "{nodes: 4}"),
+        };
+        let message = format!("`shape.{kind}` does not state {what}");
+        reader.complain(position, Complaint::about(message).hint(format!("write `{kind}: {example}`")));
         return None;
     }
-    let is_known = |key: &str| reader.positions.is_intact(&fields.path_of(key));
-    ["nodes", "planes"].into_iter().all(is_known).then_some(keys)
+    // All keys but the kind of the switches are numbers of members or links.
+    let mut sizes = T::TABLE.keys.iter().filter(|key| key.name != "switch");
+    sizes.all(|key| reader.positions.is_intact(&fields.path_of(key.name))).then_some(keys)
+}
+
+/// Builds leaves and spines. There can be too many members, or too many links.
+fn leaf_spine(reader: &mut Reader<'_>, keys: LeafSpineKeys) -> Option<Shape> {
+    let LeafSpineKeys { leaves, nodes_per_leaf, spines, parallel, planes } = keys;
+    let [nodes, of_leaves] = [nodes_per_leaf, spines].map(|count| u64::from(leaves) * u64::from(count));
+    let switches = u64::from(planes) * (u64::from(leaves) + u64::from(spines));
+    let links = u64::from(planes) * (nodes + of_leaves * u64::from(parallel));
+    let complaint = if nodes + switches > MEMBERS_MAX {
+        let message = format!("{nodes} nodes and {switches} switches are more than {MEMBERS_MAX} members");
+        Complaint::about(message).hint("name fewer leaves, nodes per leaf, spines or planes")
+    } else if links > LINKS_MAX {
+        let message =
+            format!("the nodes, leaves and spines have {links} links, of which {LINKS_MAX} are possible");
+        Complaint::about(message).hint("name fewer spines, planes or parallel links")
+    } else {
+        return Some(Shape::leaf_spine(LeafSpine { leaves, nodes_per_leaf, spines, parallel, planes }));
+    };
+    let position = reader.positions.find("shape.leaf-spine.leaves").unwrap_or_default();
+    reader.complain(position, complaint);
+    None
+}
+
+/// Builds a torus. There can be too many nodes.
+fn torus(reader: &mut Reader<'_>, keys: &TorusKeys) -> Option<Shape> {
+    let sizes = [keys.x, keys.y, keys.z];
+    let nodes: u64 = sizes.iter().map(|size| u64::from(*size)).product();
+    if nodes <= MEMBERS_MAX {
+        return Some(Shape::torus(&sizes));
+    }
+    let position = reader.positions.find("shape.torus.x").unwrap_or_default();
+    let message = format!("a torus of these sizes has {nodes} nodes, of which {MEMBERS_MAX} are possible");
+    reader.complain(position, Complaint::about(message).hint("make `x`, `y` or `z` smaller"));
+    None
 }
 
 /// Builds a star. With a bridge, every two nodes have a link in every plane. There can be too many switches, or too many links.
@@ -171,7 +221,7 @@ fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &
     let b = custom_end(reader, shape, item, &fields, "b");
     let (Some(a), Some(b)) = (a, b) else { return mark_ends_of_link(reader, shape, &fields) };
     let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
-    let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].1.plane);
+    let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].edge.plane);
     if a == b {
         let complaint = Complaint::about(format!("{} is linked to itself", quoted(a_name)));
         reader.complain(item.position, complaint.hint("a link joins two different members"));
