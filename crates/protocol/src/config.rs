@@ -483,6 +483,12 @@ impl Default for PathConfig {
 }
 
 impl PathConfig {
+    /// Returns true if puts that touch the same bytes go one after the other.
+    #[must_use]
+    pub const fn orders_regions(&self) -> bool {
+        self.keeps_order && matches!(self.order, OrderScope::Region)
+    }
+
     /// Returns true if a receiver may execute data of puts early.
     #[must_use]
     pub const fn takes_early(&self) -> bool {

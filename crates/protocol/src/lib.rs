@@ -21,6 +21,7 @@ pub mod error;
 pub mod event;
 pub mod forwarding;
 pub mod ids;
+pub mod inline_queue;
 pub mod inspect;
 pub mod link;
 pub mod memory;

@@ -14,22 +14,22 @@ impl Endpoint {
     #[inline]
     pub(super) fn can_serve(&self, peer: &Peer, class: Class) -> bool {
         let bounds = &self.bounds;
-        let has_space = !bounds.is_full(peer.not_yet_visible(class))
-            && !bounds.is_full(peer.refusal_holds.len())
+        let has_space = !bounds.is_full(peer.streams.of(class).not_yet_visible())
+            && !bounds.is_full(peer.refusals_held())
             && !bounds.is_full(self.forwarder.events_waiting());
         has_space
             && match class {
                 Class::Request | Class::Bulk => self.can_answer(peer),
-                Class::Reply | Class::BulkReply => !bounds.is_full(peer.landing),
+                Class::Reply | Class::BulkReply => !bounds.is_full(peer.landing as usize),
             }
     }
 
     fn can_answer(&self, peer: &Peer) -> bool {
-        let unsent = |class: Class| peer.senders[class.index()].unsent();
+        let unsent = |class: Class| peer.streams.of(class).sender.unsent();
         let waiting = self.matching.waiting_from(peer.node);
         unsent(Class::Reply) <= self.bounds.packets
             && unsent(Class::BulkReply) <= self.bounds.packets
-            && !self.bounds.is_full(peer.bulk[Class::BulkReply.index()].len())
+            && !self.bounds.is_full(peer.streams.of(Class::BulkReply).bulk.len())
             && waiting.eager_cost <= BUDGETS_MAX * EAGER_BUDGET_BYTES
             && waiting.offers <= self.bounds.offers
     }
@@ -38,7 +38,7 @@ impl Endpoint {
     /// packet.
     pub(super) fn note_work(&self, peer: &mut Peer) {
         if !Class::ALL.into_iter().all(|class| self.can_serve(peer, class)) {
-            peer.known_headers = [None; Class::COUNT];
+            peer.streams.iter_mut().for_each(|stream| stream.headers.set_known(None));
         }
     }
 
@@ -46,7 +46,7 @@ impl Endpoint {
     pub(super) fn resume_held(&mut self, now: Instant, peer: &mut Peer) {
         peer.is_stalled = false;
         for class in Class::ALL {
-            if peer.receivers[class.index()].has_next() {
+            if peer.streams.of(class).receiver.has_next() {
                 self.take_held(now, class, peer);
                 self.note_ack_due(class, peer);
             }

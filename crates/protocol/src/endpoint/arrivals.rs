@@ -62,7 +62,7 @@ impl Endpoint {
             let channel = frame.link.channel;
             self.note_taken(port, channel, header.class, header.source, frame.bytes().len());
             if frame.link.is_marked {
-                peer.receivers[header.class.index()].note_mark();
+                receiver_of(&mut peer, header.class).note_mark();
                 self.forwarder.count_marks(port).rx_marked += 1;
             }
             let result = self.take_packet(now, port, lease, frame, &header, &mut peer);
@@ -117,7 +117,7 @@ impl Endpoint {
             self.resume_held(now, peer);
         }
         let has_space = self.can_serve(peer, header.class);
-        let result = match receiver_of(peer, header).judge(header.psn) {
+        let result = match receiver_of(peer, header.class).judge(header.psn) {
             // W-84
             Arrival::InOrder if !has_space => Err(DropReason::ServingFull),
             Arrival::InOrder => {
@@ -130,13 +130,13 @@ impl Endpoint {
             Arrival::Hold(slot)
                 if has_space && self.takes_early(peer, slot, port, header, frame.operations()) =>
             {
-                receiver_of(peer, header).note_taken(slot, header.first_operation);
+                receiver_of(peer, header.class).note_taken(slot, header.first_operation);
                 self.carry_out(lease, port, header, frame.operations(), peer);
                 self.take_early(header.class, peer);
                 Ok(())
             }
             Arrival::Hold(slot) => {
-                let receiver = receiver_of(peer, header);
+                let receiver = receiver_of(peer, header.class);
                 receiver.hold(slot, lease, port, frame.bytes());
                 if is_planted(PlantedBug::AckBeforeVisible) {
                     receiver.visible = header.first_operation.wrapping_add(header.operation_count.into());
@@ -152,11 +152,11 @@ impl Endpoint {
                 if is_planted(PlantedBug::CreditLeak) {
                     let _ = self.forwarder.withhold(port, frame.link.channel, frame.bytes().len());
                 }
-                receiver_of(peer, header).note_duplicate();
+                receiver_of(peer, header.class).note_duplicate();
                 Err(DropReason::Duplicate)
             }
             Arrival::OutOfOrder => {
-                receiver_of(peer, header).note_hole();
+                receiver_of(peer, header.class).note_hole();
                 Err(DropReason::OutOfOrder)
             }
             Arrival::BeyondWindow => Err(DropReason::BeyondWindow),
@@ -167,7 +167,7 @@ impl Endpoint {
 
     /// Records that a packet of this class was judged, so that an acknowledgement is due now or later.
     pub(super) fn note_ack_due(&mut self, class: Class, peer: &mut Peer) {
-        let receiver = &peer.receivers[class.index()];
+        let receiver = &peer.streams.of(class).receiver;
         let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
         self.arm(deadline);
         if is_due {
@@ -185,7 +185,7 @@ impl Endpoint {
         operations: &[u8],
         peer: &mut Peer,
     ) {
-        peer.receivers[header.class.index()].accept(now, header.ack_now);
+        receiver_of(peer, header.class).accept(now, header.ack_now);
         self.skip_voided(peer, header.class, header.first_operation);
         self.carry_out(lease, port, header, operations, peer);
     }
@@ -193,9 +193,10 @@ impl Endpoint {
     /// Advances the stream past operations that their sender gave up; these keep their numbers.
     #[inline]
     fn skip_voided(&mut self, peer: &mut Peer, class: Class, first_operation: u32) {
-        if let Some(gap) = peer.gap_before(class, first_operation) {
-            peer.serving_from[class.index()] = gap;
-            peer.serve(class, first_operation, true);
+        let stream = peer.streams.of_mut(class);
+        if let Some(gap) = stream.gap_before(first_operation) {
+            stream.serving_from = gap;
+            stream.serve(first_operation, true);
             self.note_failed(peer, class, gap, first_operation, None);
         }
     }
@@ -218,12 +219,12 @@ impl Endpoint {
 
     /// Executes held packets after a gap is filled.
     pub(super) fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
-        while peer.receivers[class.index()].has_next() {
+        while peer.streams.of(class).receiver.has_next() {
             if !self.can_serve(peer, class) {
                 peer.is_stalled = true;
                 return;
             }
-            let Some(early) = peer.receivers[class.index()].next_early() else { return };
+            let Some(early) = receiver_of(peer, class).next_early() else { return };
             match early {
                 Early::Held(held) => {
                     if let Some((header, operations)) = read(&held) {
@@ -232,7 +233,7 @@ impl Endpoint {
                     self.give_back(held, class, peer);
                 }
                 Early::Taken { first_operation } => {
-                    peer.receivers[class.index()].accept(now, false);
+                    receiver_of(peer, class).accept(now, false);
                     self.skip_voided(peer, class, first_operation);
                 }
             }
@@ -254,10 +255,10 @@ impl Endpoint {
             if !self.can_serve(peer, class) {
                 return;
             }
-            let Some(slot) = peer.receivers[class.index()].find_held(is_ready) else { return };
-            let Some(held) = peer.receivers[class.index()].take_at(slot) else { return };
+            let Some(slot) = peer.streams.of(class).receiver.find_held(is_ready) else { return };
+            let Some(held) = receiver_of(peer, class).take_at(slot) else { return };
             if let Some((header, operations)) = read(&held) {
-                peer.receivers[class.index()].note_taken(slot, header.first_operation);
+                receiver_of(peer, class).note_taken(slot, header.first_operation);
                 self.carry_out(held.lease, held.port, &header, operations, peer);
             }
             self.give_back(held, class, peer);
@@ -265,7 +266,7 @@ impl Endpoint {
     }
 
     fn give_back(&mut self, held: Held, class: Class, peer: &mut Peer) {
-        peer.receivers[class.index()].recycle(held.bytes);
+        receiver_of(peer, class).recycle(held.bytes);
         self.end_hold(held.lease);
     }
 
@@ -278,15 +279,15 @@ impl Endpoint {
         bitmap: &[u8],
     ) {
         let StreamAck { class, psn, operation } = ack;
-        let sender = &mut peer.senders[class.index()];
+        let sender = &mut peer.streams.of_mut(class).sender;
         let outcome = sender.handle_ack(now, psn, operation, hole, bitmap);
         let deadline = sender.deadline();
         self.arm(deadline);
         if outcome.operations_visible {
             self.end_visible(peer, class);
-            self.judge_overlap(peer);
+            peer.judge_overlap();
         }
-        if outcome.packets_taken && !peer.refusal_holds.is_empty() {
+        if outcome.packets_taken && peer.refusals_held() > 0 {
             self.release_refusals(peer, class);
         }
         if peer.is_stalled {
@@ -297,8 +298,8 @@ impl Endpoint {
 }
 
 #[inline]
-fn receiver_of<'a>(peer: &'a mut Peer, header: &FabricHeader) -> &'a mut Receiver {
-    &mut peer.receivers[header.class.index()]
+fn receiver_of(peer: &mut Peer, class: Class) -> &mut Receiver {
+    &mut peer.streams.of_mut(class).receiver
 }
 
 /// Reads a held packet again. Its bytes are a private copy that has passed all checks.

@@ -11,14 +11,16 @@ use alloc::boxed::Box;
 
 use crate::contract::DirectMemory;
 use crate::endpoint::Endpoint;
+use crate::endpoint::headers::KnownHeader;
 use crate::endpoint::operations::memory_queue::Purpose;
 use crate::endpoint::operations::serving::pending;
-use crate::endpoint::peer::{KnownHeader, Peer};
+use crate::endpoint::peer::Peer;
 use crate::event::Event;
 use crate::ids::{Class, NodeId, PortId, RegionId, Tenant};
 use crate::memory::regions::{Caller, Need};
 use crate::memory::{FrameRange, LeaseId};
 use crate::time::Instant;
+use crate::transport::settings::is_short;
 use crate::wire::acks::plain_acks;
 use crate::wire::frame::{Frame, FrameKind};
 use crate::wire::header_prediction::{FixedFields, Numbers};
@@ -61,8 +63,9 @@ impl Endpoint {
             let (first, end) = packet.operations();
             let purpose = Purpose::Visible { class, first, end };
             endpoint.memory.write(pending(peer, region, purpose), lease, mark);
-            peer.serving_from[class.index()] = first;
-            peer.serve(class, end, false);
+            let stream = peer.streams.of_mut(class);
+            stream.serving_from = first;
+            stream.serve(end, false);
             endpoint.note_ack_due(class, peer);
             true
         })
@@ -87,7 +90,7 @@ impl Endpoint {
         }
         self.take_recognised(port, bytes, |endpoint, peer, packet| {
             let Packet { class, region, mark, .. } = *packet;
-            let is_free = peer.serving[class.index()].is_empty()
+            let is_free = !peer.streams.of(class).is_serving()
                 && !endpoint.words.iter().any(|wait| wait.region == region);
             let is_written =
                 is_free && memory.write_at_once(region, endpoint.memory.ranges_since(mark), bytes);
@@ -95,8 +98,9 @@ impl Endpoint {
             if is_written {
                 endpoint.accept_packet(now, port, bytes.len(), packet, peer);
                 let (_, end) = packet.operations();
-                peer.serving_from[class.index()] = end;
-                peer.receivers[class.index()].visible = end;
+                let stream = peer.streams.of_mut(class);
+                stream.serving_from = end;
+                stream.receiver.visible = end;
                 endpoint.note_ack_due(class, peer);
             }
             is_written
@@ -106,7 +110,7 @@ impl Endpoint {
     /// Handles a frame that only acknowledges and reports no gap or mark.
     fn take_plain_acks(&mut self, now: Instant, port: PortId, bytes: &[u8]) -> bool {
         self.with_source(bytes, |endpoint, header, peer| {
-            let known = peer.known_ack_header.as_ref();
+            let known = peer.ack_headers.known();
             if !known.is_some_and(|known| endpoint.is_predicted(known, port, header)) {
                 return None;
             }
@@ -171,16 +175,17 @@ impl Endpoint {
         peer: &Peer,
     ) -> Option<Packet> {
         let class = Class::from_number(header[CLASS])?;
-        let known = peer.known_headers[class.index()].as_ref()?;
+        let stream = peer.streams.get(class)?;
+        let known = stream.headers.known()?;
         if !self.is_predicted(known, port, header) {
             return None;
         }
         let numbers = Numbers::read(header)?;
         let length = FABRIC + usize::from(numbers.length);
         let list = bytes.get(OPERATIONS..length)?;
-        let continues = peer.receivers[class.index()].continues(numbers.psn)
-            && peer.continues(class, numbers.first_operation)
-            && !self.bounds.is_full(peer.not_yet_visible(class));
+        let continues = stream.receiver.continues(numbers.psn)
+            && stream.continues(numbers.first_operation)
+            && !self.bounds.is_full(stream.not_yet_visible());
         if !continues {
             return None;
         }
@@ -234,30 +239,37 @@ impl Endpoint {
         if let Some(ack) = numbers.ack {
             self.take_ack(now, peer, ack, false, &[]);
         }
-        peer.receivers[class.index()].accept(now, numbers.ack_now);
+        peer.streams.of_mut(class).receiver.accept(now, numbers.ack_now);
         if let Some(scope) = peer.order_oracle.see_number(class, numbers.psn) {
             let (source, number) = (peer.node, numbers.psn);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
         }
     }
 
-    /// Stores the header of a checked frame that only acknowledges, to predict the next one.
+    /// Stores the header of a checked frame that only acknowledges, to predict the next one, if any of our streams is
+    /// long.
     pub(super) fn store_ack_header(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
-        peer.known_ack_header = self.forwarder.trust(port).and_then(|trust| {
-            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
-            Some(KnownHeader { header, port, trust })
-        });
+        if peer.streams.iter().any(|(_, stream)| !is_short(stream.sender.base())) {
+            peer.ack_headers.set_known(self.known_header(port, frame));
+        }
     }
 
-    /// Stores the header of a checked frame of this class that was next in its stream, to predict the next one.
+    /// Stores the header of a checked frame of this class that was next in its stream, to predict the next one, if the
+    /// stream is long.
     pub(super) fn store_header(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
         // Replies are never writes by others, and if packets may be executed early, more than their numbers matters.
         let is_request = matches!(class, Class::Request | Class::Bulk);
         let may_take_fast_path = is_request && !self.config().paths.takes_early();
-        let trust = if may_take_fast_path { self.forwarder.trust(port) } else { None };
-        peer.known_headers[class.index()] = trust.and_then(|trust| {
-            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
-            Some(KnownHeader { header, port, trust })
-        });
+        let stream = peer.streams.of_mut(class);
+        if may_take_fast_path && !is_short(stream.receiver.expected()) {
+            stream.headers.set_known(self.known_header(port, frame));
+        }
+    }
+
+    /// Returns the header of a checked frame, if the next one can be predicted from it.
+    fn known_header(&self, port: PortId, frame: &Frame<'_>) -> Option<KnownHeader> {
+        let trust = self.forwarder.trust(port)?;
+        let header = FixedFields::of(frame.bytes().first_chunk()?)?;
+        Some(KnownHeader { header, port, trust })
     }
 }

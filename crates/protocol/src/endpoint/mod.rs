@@ -6,18 +6,21 @@
 //! `cutting` packets of long transfers. `path_choice` and `spreading` choose among several paths. `order` keeps the promised
 //! order, with `overlaps`, and `order_oracle` checks it. `bounds` and `admission` limit the work that one remote node may
 //! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
-//! credits back as a fault. A `peer::Peer` is the state of one remote node.
+//! credits back as a fault. A `peer::Peer` is the state of one remote node, and a `stream::Stream` that of one class of it.
 
 mod admission;
 mod arrivals;
 mod bounds;
 mod departure;
 mod fast_path;
+mod headers;
 mod operations;
 mod order;
 mod peer;
 mod reach;
 mod sending;
+mod stream;
+mod streams;
 mod undrained;
 mod withholding;
 
@@ -25,6 +28,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::config::{ForwardingPriority, MemberConfig, PathPolicy, PortConfig};
@@ -47,11 +51,15 @@ use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use crate::transmit::Transmit;
+use crate::transport::settings::StreamSettings;
+use crate::wire::frame::FabricHeader;
+use crate::wire::layout::OPERATIONS;
 use bounds::Bounds;
 pub use departure::Departure;
 pub use operations::commands::ListedStore;
 use operations::memory_queue::MemoryQueue;
 use peer::Peer;
+use stream::Stream;
 use undrained::Undrained;
 
 /// State machine of a GPU node.
@@ -59,6 +67,8 @@ use undrained::Undrained;
 pub struct Endpoint {
     forwarder: Forwarder,
     peers: Vec<Option<Box<Peer>>>,
+    /// Stream before its first packet, with the settings of all streams.
+    blank: Arc<Stream>,
     known: Vec<NodeId>,
     generation: u32,
     regions: Regions,
@@ -95,7 +105,13 @@ impl Endpoint {
         let ready_data = config.ports.iter().map(line).collect();
         let undrained = Undrained::new(config.forwarding.drain);
         let bounds = Bounds::of(&config);
+        let settings = StreamSettings {
+            transport: config.transport,
+            packing: config.packing,
+            operation_bytes_max: usize::from(config.frame_bytes_max) - OPERATIONS,
+        };
         Self {
+            blank: Arc::new(Stream::new(&Arc::new(settings))),
             forwarder: Forwarder::new(config),
             undrained,
             bounds,
@@ -174,8 +190,8 @@ impl Endpoint {
     pub fn batch_wanted(&self, node: NodeId, batch: usize) -> usize {
         let Some(Some(peer)) = self.peers.get(node.index()) else { return 0 };
         let wanted = |class: Class| {
-            let (sender, bulk) = (&peer.senders[class.index()], peer.bulk[class.index()].len());
-            let unsent = sender.unsent() + bulk;
+            let Stream { sender, bulk, .. } = peer.streams.of(class);
+            let unsent = sender.unsent() + bulk.len();
             let may_wait = sender.in_flight() > 0 || unsent == 0;
             if may_wait { (batch + 1).saturating_sub(unsent) } else { 0 }
         };
@@ -273,8 +289,7 @@ impl Endpoint {
                 .push(format!("operation {} receives tag {:#x} from {from}", posted.operation.0, posted.tag));
         }
         for peer in self.known.iter().filter_map(|node| self.peers[node.index()].as_deref()) {
-            for class in Class::ALL {
-                let sender = &peer.senders[class.index()];
+            for (class, Stream { sender, .. }) in peer.streams.iter() {
                 if sender.in_flight() + sender.unsent() > 0 || peer.has_more_bulk(class) {
                     lines.push(format!(
                         "{} {}: {} packets in flight, {} waiting, next acknowledgement {}",
@@ -304,13 +319,10 @@ impl Endpoint {
 
     fn fresh_peer(&mut self, node: NodeId, incarnation: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
-        let mut peer = Box::new(Peer::new(node, incarnation, self.generation, &self.forwarder.config));
+        let paths = self.config().paths;
+        let mut peer = Box::new(Peer::new(node, incarnation, self.generation, paths, &self.blank));
         self.find_paths(&mut peer);
-        for class in Class::ALL {
-            let entropy = self.entropy(node, class);
-            peer.headers[class.index()].entropy = entropy;
-            peer.ports[class.index()] = self.forwarder.route(node, entropy);
-        }
+        peer.ports = Class::ALL.map(|class| self.forwarder.route(node, self.entropy(node, class)));
         if !self.known.contains(&node) {
             self.known.push(node);
         }
@@ -320,6 +332,26 @@ impl Endpoint {
     fn put_back(&mut self, peer: Box<Peer>) {
         let index = peer.node.index();
         self.peers[index] = Some(peer);
+    }
+
+    /// Returns the header of a packet of this class, with the fields that are equal for all of them.
+    fn fixed_header(&self, peer: &Peer, class: Class) -> FabricHeader {
+        let config = self.config();
+        FabricHeader {
+            destination: peer.node,
+            source: config.node,
+            class,
+            operation_count: 0,
+            tenant: config.tenants.get(config.node.index()).copied().unwrap_or_default(),
+            entropy: self.entropy(peer.node, class),
+            ack_now: false,
+            again: false,
+            ack: None,
+            source_incarnation: config.incarnation.tag(),
+            destination_incarnation: peer.incarnation.tag(),
+            psn: 0,
+            first_operation: 0,
+        }
     }
 
     /// Returns the path entropy of a stream, which never changes.

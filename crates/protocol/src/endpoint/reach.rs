@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use crate::endpoint::Endpoint;
 use crate::endpoint::peer::{Peer, Reach};
+use crate::endpoint::stream::Stream;
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -12,7 +13,6 @@ use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::ReplyKind;
 use crate::per_channel::PerChannel;
 use crate::time::Instant;
-use crate::transport::receiver::Receiver;
 
 impl Endpoint {
     /// Follows a change of the forwarding table or of the known incarnations.
@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     fn follow_peer(&mut self, now: Instant, peer: &mut Box<Peer>) {
-        peer.tickets = [0; Class::COUNT];
+        peer.streams.iter_mut().for_each(|stream| stream.tickets = 0);
         peer.is_ack_queued = false;
         let reachable = self.forwarder.reaches(peer.node);
         if !reachable && peer.reach == Reach::Reached {
@@ -63,29 +63,29 @@ impl Endpoint {
         let lost_paths = self.find_paths(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
-            let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
+            let new = self.forwarder.route(peer.node, self.entropy(peer.node, class));
             peer.ports[class.index()] = new;
             if old != new && old.is_some() && new.is_some() && announced != Some((old, new)) {
                 announced = Some((old, new));
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
+            let is_moved = new.is_some() && (returns || (old != new && !peer.uses_several_paths()));
+            moved |= is_moved || !lost_paths.is_empty();
+            let Some(Stream { sender, .. }) = peer.streams.get_mut(class) else { continue };
             for path in &lost_paths {
-                moved = true;
-                peer.senders[class.index()].handle_path_lost(now, path.0);
+                sender.handle_path_lost(now, path.0);
             }
-            if new.is_some() && (returns || (old != new && !peer.path_choice.are_several())) {
-                moved = true;
-                peer.senders[class.index()].handle_path_change(now);
+            if is_moved {
+                sender.handle_path_change(now);
             }
             if moved {
-                let deadline = peer.senders[class.index()].deadline();
-                self.arm(deadline);
+                self.arm(sender.deadline());
             }
             self.queue_data(peer, class);
         }
         if moved {
             // W-25
-            peer.receivers.iter_mut().for_each(Receiver::repeat_ack);
+            peer.streams.iter_mut().for_each(|stream| stream.receiver.repeat_ack());
         }
         self.queue_ack(peer);
     }
@@ -98,8 +98,8 @@ impl Endpoint {
             return;
         }
         self.fail_peer(&mut old, true);
-        for receiver in &mut old.receivers {
-            for lease in receiver.take_held() {
+        for stream in old.streams.iter_mut() {
+            for lease in stream.receiver.take_held() {
                 if self.memory.end_hold(lease) {
                     self.forwarder.release(lease);
                 }
@@ -118,10 +118,11 @@ impl Endpoint {
     fn fail_peer(&mut self, peer: &mut Peer, is_over: bool) {
         let posted = peer.posted_in_flight();
         for class in [Class::Request, Class::Bulk] {
-            let unsent = peer.senders[class.index()].first_unsent_operation();
+            let Some(stream) = peer.streams.get_mut(class) else { continue };
+            let unsent = stream.sender.first_unsent_operation();
             let was_sent = |number: u32| is_ahead(unsent, number);
-            let (visible, replies) = peer.outstanding[class.index()].drain();
-            for wait in visible {
+            let (mut visible, replies) = stream.outstanding.drain();
+            while let Some(wait) = visible.pop_front() {
                 self.end_waiting(wait.command, Err(loss(was_sent(wait.first))));
             }
             for wait in replies.into_iter().filter(|wait| !wait.is_over) {
@@ -130,7 +131,7 @@ impl Endpoint {
                 let may_have_happened = has_effect && was_sent(wait.number);
                 self.end_part(wait.group, Err(loss(may_have_happened)));
             }
-            for bulk in core::mem::take(&mut peer.bulk[class.index()]) {
+            for bulk in core::mem::take(&mut stream.bulk) {
                 match bulk {
                     Bulk::Put { group, first, .. } => {
                         self.end_part(group, Err(loss(first.is_some_and(was_sent))));
@@ -141,18 +142,9 @@ impl Endpoint {
                     Bulk::GetData { .. } => {}
                 }
             }
-            peer.senders[class.index()].void();
+            stream.sender.void();
         }
-        peer.overlaps.clear();
-        peer.offers.clear();
-        peer.pulls.clear();
-        peer.eager_unmatched = 0;
-        peer.bulk_cut = peer.bulk_requested;
-        peer.fence = None;
-        peer.posted_last = None;
-        if is_over {
-            peer.refusal_holds.clear();
-        }
+        peer.forget_operations(is_over);
         let is_reported = self.fail_flushes(peer.node, posted);
         if posted.is_some() && !is_reported {
             peer.posted_error = peer.posted_error.or(Some(OperationError::OutcomeUnknown));
@@ -186,14 +178,14 @@ impl Endpoint {
 
     fn handle_peer_timeouts(&mut self, now: Instant, peer: &mut Peer) {
         for class in Class::ALL {
-            if !peer.senders[class.index()].handle_timeout(now) {
+            let Some(stream) = peer.streams.get_mut(class) else { continue };
+            if !stream.sender.handle_timeout(now) {
                 self.fail_peer(peer, false);
             }
-            peer.receivers[class.index()].handle_timeout(now);
-            let deadlines =
-                (peer.senders[class.index()].deadline(), peer.receivers[class.index()].deadline());
-            self.arm(deadlines.0);
-            self.arm(deadlines.1);
+            let Some(Stream { sender, receiver, .. }) = peer.streams.get_mut(class) else { continue };
+            receiver.handle_timeout(now);
+            self.arm(sender.deadline());
+            self.arm(receiver.deadline());
             self.queue_data(peer, class);
         }
         self.queue_ack(peer);

@@ -54,8 +54,9 @@ impl Endpoint {
         if self.undrained.kept.is_empty() {
             return;
         }
-        let has_unsent = |class: Class| peer.senders[class.index()].unsent() > 0 || peer.has_more_bulk(class);
-        let serves = |class: Class| !peer.serving[class.index()].is_empty();
+        let has_unsent =
+            |class: Class| peer.streams.of(class).sender.unsent() > 0 || peer.has_more_bulk(class);
+        let serves = |class: Class| peer.streams.of(class).is_serving();
         let is_answered = ![Class::Reply, Class::BulkReply].into_iter().any(has_unsent)
             && ![Class::Request, Class::Bulk].into_iter().any(serves);
         if is_answered || peer.reach == Reach::Lost {

@@ -4,12 +4,14 @@
 //! their replies. An entry refers to a [`super::groups::Groups`] entry if its command may consist of several
 //! operations, else it has the command's identifier.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use super::OperationId;
 use super::groups::GroupId;
 use crate::error::OperationError;
 use crate::ids::RegionId;
+use crate::inline_queue::InlineQueue;
 use crate::link::credits::is_ahead;
 
 /// Command that ends when its operations are visible.
@@ -71,22 +73,66 @@ pub struct ReplyWait {
 #[derive(Debug, Default)]
 pub struct Outstanding {
     /// Entries ordered by number.
-    pub visible: VecDeque<VisibleWait>,
-    replies: VecDeque<ReplyWait>,
-    open_replies: usize,
+    visible: InlineQueue<VisibleWait>,
+    /// Created by the first operation that waits for a reply.
+    replies: Option<Box<Replies>>,
+}
+
+/// Operations that end by their replies.
+#[derive(Debug, Default)]
+struct Replies {
+    /// Entries ordered by number.
+    waits: VecDeque<ReplyWait>,
+    /// Number of entries that have not ended.
+    open: usize,
+}
+
+impl Replies {
+    fn expect(&mut self, wait: ReplyWait) {
+        assert!(
+            self.waits.back().is_none_or(|last| is_ahead(wait.number, last.number)),
+            "replies are expected in the order of their operations"
+        );
+        self.waits.push_back(wait);
+        self.open += 1;
+        self.check();
+    }
+
+    fn find(&mut self, number: u32) -> Option<&mut ReplyWait> {
+        let first = self.waits.front()?.number;
+        let distance = number.wrapping_sub(first);
+        let index =
+            self.waits.binary_search_by_key(&distance, |wait| wait.number.wrapping_sub(first)).ok()?;
+        Some(&mut self.waits[index]).filter(|wait| !wait.is_over)
+    }
+
+    fn end(&mut self, number: u32) {
+        if let Some(wait) = self.find(number) {
+            wait.is_over = true;
+            self.open -= 1;
+        }
+        while self.waits.front().is_some_and(|wait| wait.is_over) {
+            self.waits.pop_front();
+        }
+        self.check();
+    }
+
+    /// Asserts what holds after every change. A reply of a peer cannot break it: one for an operation that is not
+    /// outstanding finds no entry.
+    fn check(&self) {
+        assert!(self.open <= self.waits.len(), "more replies are open than are expected");
+        if cfg!(debug_assertions) {
+            assert_eq!(self.open, self.waits.iter().filter(|wait| !wait.is_over).count());
+            assert!(self.waits.front().is_none_or(|wait| !wait.is_over), "an ended reply leaves the front");
+        }
+    }
 }
 
 impl Outstanding {
     /// Adds an operation that waits for a reply.
     pub fn expect_reply(&mut self, wait: ReplyWait) {
         assert!(!wait.is_over, "a reply is expected that has arrived");
-        assert!(
-            self.replies.back().is_none_or(|last| is_ahead(wait.number, last.number)),
-            "replies are expected in the order of their operations"
-        );
-        self.replies.push_back(wait);
-        self.open_replies += 1;
-        self.check();
+        self.replies.get_or_insert_default().expect(wait);
     }
 
     /// Adds a command that ends when its operations are visible.
@@ -100,48 +146,29 @@ impl Outstanding {
         self.visible.push_back(wait);
     }
 
-    /// Asserts what holds after every change. A reply of a peer cannot break it: one for an operation that is not
-    /// outstanding finds no entry.
-    fn check(&self) {
-        assert!(self.open_replies <= self.replies.len(), "more replies are open than are expected");
-        if cfg!(debug_assertions) {
-            assert_eq!(self.open_replies, self.replies.iter().filter(|wait| !wait.is_over).count());
-            assert!(self.replies.front().is_none_or(|wait| !wait.is_over), "an ended reply leaves the front");
-        }
-    }
-
     /// Number of incomplete replies.
     #[must_use]
-    pub const fn open_replies(&self) -> usize {
-        self.open_replies
+    pub fn open_replies(&self) -> usize {
+        self.replies.as_ref().map_or(0, |replies| replies.open)
     }
 
     /// Returns true if a reply for an operation before `number` is outstanding.
     #[must_use]
     pub fn has_reply_before(&self, number: u32) -> bool {
-        self.replies.iter().any(|wait| !wait.is_over && is_ahead(number, wait.number))
+        let mut waits = self.replies.iter().flat_map(|replies| &replies.waits);
+        waits.any(|wait| !wait.is_over && is_ahead(number, wait.number))
     }
 
     /// Returns the entry that waits for the reply to this operation.
     pub fn reply(&mut self, number: u32) -> Option<&mut ReplyWait> {
-        let first = self.replies.front()?.number;
-        let index = self
-            .replies
-            .binary_search_by_key(&number.wrapping_sub(first), |wait| wait.number.wrapping_sub(first))
-            .ok()?;
-        Some(&mut self.replies[index]).filter(|wait| !wait.is_over)
+        self.replies.as_mut()?.find(number)
     }
 
     /// Ends the operation whose reply is complete.
     pub fn end_reply(&mut self, number: u32) {
-        if let Some(wait) = self.reply(number) {
-            wait.is_over = true;
-            self.open_replies -= 1;
+        if let Some(replies) = &mut self.replies {
+            replies.end(number);
         }
-        while self.replies.front().is_some_and(|wait| wait.is_over) {
-            self.replies.pop_front();
-        }
-        self.check();
     }
 
     /// Returns the entry that covers this operation by visibility.
@@ -159,8 +186,8 @@ impl Outstanding {
     }
 
     /// Removes and returns all entries.
-    pub fn drain(&mut self) -> (VecDeque<VisibleWait>, VecDeque<ReplyWait>) {
-        self.open_replies = 0;
-        (core::mem::take(&mut self.visible), core::mem::take(&mut self.replies))
+    pub fn drain(&mut self) -> (InlineQueue<VisibleWait>, VecDeque<ReplyWait>) {
+        let replies = self.replies.take().map_or_else(VecDeque::new, |replies| replies.waits);
+        (core::mem::take(&mut self.visible), replies)
     }
 }

@@ -9,6 +9,7 @@ pub mod queue;
 pub mod receiver;
 pub mod round_trip;
 pub mod sender;
+pub mod settings;
 
 /// Returns the distance from `from` to `to`, modulo 2^32.
 #[must_use]

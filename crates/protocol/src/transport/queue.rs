@@ -2,11 +2,12 @@
 //!
 //! A packet is two cache lines and a buffer. No packet is ever moved: one that leaves the front gives its slot and
 //! its buffer to one that is added at the back. A stream that has once had a full window of packets therefore neither
-//! allocates nor copies, and a new packet writes only the fields that differ from an empty one.
+//! allocates nor copies, and a new packet writes only the fields that differ from an empty one. A stream that never has
+//! more than one packet has one slot.
 //!
 //! The queue contains no rule about windows, numbers or loss.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::ops::{Index, IndexMut};
 
 use super::packet::Packet;
@@ -18,10 +19,10 @@ const BODY_BYTES: usize = 96;
 #[derive(Debug, Default)]
 pub struct PacketQueue {
     /// Ring of slots: none, or a power of two.
-    slots: Vec<Packet>,
+    slots: Box<[Packet]>,
     /// Slot of the oldest packet.
-    front: usize,
-    length: usize,
+    front: u32,
+    length: u32,
 }
 
 impl PacketQueue {
@@ -29,7 +30,7 @@ impl PacketQueue {
     #[must_use]
     #[inline]
     pub const fn len(&self) -> usize {
-        self.length
+        self.length as usize
     }
 
     /// Returns true if the queue is empty.
@@ -41,55 +42,56 @@ impl PacketQueue {
 
     #[inline]
     fn slot(&self, index: usize) -> usize {
-        (self.front + index) & (self.slots.len().wrapping_sub(1))
+        (self.front as usize + index) & (self.slots.len().wrapping_sub(1))
     }
 
     /// Returns the packet at an index, counted from the oldest.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Packet> {
-        if index < self.length { self.slots.get(self.slot(index)) } else { None }
+        if index < self.len() { self.slots.get(self.slot(index)) } else { None }
     }
 
     /// Returns the packet at an index for changes.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Packet> {
         let slot = self.slot(index);
-        if index < self.length { self.slots.get_mut(slot) } else { None }
+        if index < self.len() { self.slots.get_mut(slot) } else { None }
     }
 
     /// Returns the newest packet.
     #[must_use]
     #[inline]
     pub fn back(&self) -> Option<&Packet> {
-        self.get(self.length.wrapping_sub(1))
+        self.get(self.len().wrapping_sub(1))
     }
 
     /// Returns the newest packet for changes.
     #[inline]
     pub fn back_mut(&mut self) -> Option<&mut Packet> {
-        self.get_mut(self.length.wrapping_sub(1))
+        self.get_mut(self.len().wrapping_sub(1))
     }
 
     /// Iterates over the packets, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
-        let (behind, ahead) = self.slots.split_at(self.front);
-        ahead.iter().chain(behind).take(self.length)
+        let (behind, ahead) = self.slots.split_at(self.front as usize);
+        ahead.iter().chain(behind).take(self.len())
     }
 
     /// Iterates over the packets for changes, oldest first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
-        let (behind, ahead) = self.slots.split_at_mut(self.front);
-        ahead.iter_mut().chain(behind).take(self.length)
+        let length = self.len();
+        let (behind, ahead) = self.slots.split_at_mut(self.front as usize);
+        ahead.iter_mut().chain(behind).take(length)
     }
 
     /// Adds an empty packet, whose first operation has this number.
     #[inline]
     pub fn open(&mut self, first_operation: u32) -> &mut Packet {
-        if self.length == self.slots.len() {
+        if self.len() == self.slots.len() {
             self.grow();
         }
-        let slot = self.slot(self.length);
+        let slot = self.slot(self.len());
         self.length += 1;
         self.make_ready(slot + 1);
         let packet = &mut self.slots[slot];
@@ -114,16 +116,20 @@ impl PacketQueue {
         if self.length == 0 {
             return self.open(first_operation);
         }
-        let slot = self.slot(self.length - 1);
+        let slot = self.slot(self.len() - 1);
         &mut self.slots[slot]
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.slots.rotate_left(self.front);
+        let mut slots = core::mem::take(&mut self.slots).into_vec();
+        slots.rotate_left(self.front as usize);
         self.front = 0;
-        let slots = (2 * self.slots.len()).max(4);
-        self.slots.resize_with(slots, Packet::default);
+        let count = (2 * slots.len()).max(1);
+        slots.reserve_exact(count - slots.len());
+        slots.resize_with(count, Packet::default);
+        slots[self.length as usize].body.reserve(BODY_BYTES);
+        self.slots = slots.into_boxed_slice();
         assert!(self.slots.len().is_power_of_two(), "a slot is found by a mask");
     }
 
@@ -131,14 +137,14 @@ impl PacketQueue {
     #[inline]
     pub fn close_front(&mut self) {
         if self.length > 0 {
-            self.front = self.slot(1);
+            self.front = self.slot(1) as u32;
             self.length -= 1;
         }
     }
 
     /// Keeps only the `length` oldest packets.
     pub fn truncate(&mut self, length: usize) {
-        self.length = self.length.min(length);
+        self.length = self.len().min(length) as u32;
     }
 }
 
@@ -147,7 +153,7 @@ impl Index<usize> for PacketQueue {
 
     #[inline]
     fn index(&self, index: usize) -> &Packet {
-        assert!(index < self.length, "packet {index} of {}", self.length);
+        assert!(index < self.len(), "packet {index} of {}", self.length);
         &self.slots[self.slot(index)]
     }
 }
@@ -155,7 +161,7 @@ impl Index<usize> for PacketQueue {
 impl IndexMut<usize> for PacketQueue {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut Packet {
-        assert!(index < self.length, "packet {index} of {}", self.length);
+        assert!(index < self.len(), "packet {index} of {}", self.length);
         let slot = self.slot(index);
         &mut self.slots[slot]
     }

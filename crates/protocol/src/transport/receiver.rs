@@ -3,11 +3,14 @@
 //! With selective retransmission, packets after a gap are held (up to the window) until the gap is filled. With
 //! go-back-N they are dropped, and the gap is reported once.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::distance;
-use crate::config::{RetransmissionMode, TransportConfig};
+use super::settings::StreamSettings;
+use crate::config::RetransmissionMode;
 use crate::ids::PortId;
 use crate::memory::LeaseId;
 use crate::time::Instant;
@@ -65,15 +68,21 @@ enum HoleReport {
     DueThoughFilled,
 }
 
+/// Packets after a gap, and memory for their copies.
+#[derive(Debug, Default)]
+struct Window {
+    /// Packets from the expected one on.
+    slots: VecDeque<Option<Early>>,
+    pool: Vec<Vec<u8>>,
+}
+
 /// Receiving half of a stream.
 #[derive(Debug)]
 pub struct Receiver {
-    mode: RetransmissionMode,
-    window: u32,
-    ack_every: u32,
-    ack_delay_ns: u64,
+    settings: Arc<StreamSettings>,
     expected: u32,
-    held: VecDeque<Option<Early>>,
+    /// Created by the first packet after a gap.
+    held: Option<Box<Window>>,
     hole_report: HoleReport,
     mark_to_announce: bool,
     unacknowledged: u32,
@@ -81,31 +90,33 @@ pub struct Receiver {
     ack_deadline: Option<Instant>,
     /// Number of the first operation of this stream that is not yet visible.
     pub visible: u32,
-    pool: Vec<Vec<u8>>,
 }
 
 impl Receiver {
     /// Returns the receiver of a new stream.
     #[must_use]
-    pub const fn new(config: &TransportConfig) -> Self {
+    pub const fn new(settings: Arc<StreamSettings>) -> Self {
         Self {
-            mode: config.mode,
-            window: match config.mode {
-                RetransmissionMode::GoBackN => config.window_packets,
-                RetransmissionMode::Selective => config.reorder_packets,
-            },
-            ack_every: config.ack_every_packets,
-            ack_delay_ns: config.ack_delay_ns,
+            settings,
             expected: 0,
-            held: VecDeque::new(),
+            held: None,
             hole_report: HoleReport::None,
             mark_to_announce: false,
             unacknowledged: 0,
             ack_due: false,
             ack_deadline: None,
             visible: 0,
-            pool: Vec::new(),
         }
+    }
+
+    /// Returns the packets from the expected one on.
+    #[inline]
+    fn slots(&self) -> impl Iterator<Item = &Option<Early>> {
+        self.held.iter().flat_map(|held| &held.slots)
+    }
+
+    fn slot_mut(&mut self, slot: usize) -> Option<&mut Option<Early>> {
+        self.held.as_mut()?.slots.get_mut(slot)
     }
 
     // W-21
@@ -117,22 +128,27 @@ impl Receiver {
             if self.has_next() { Arrival::Duplicate } else { Arrival::InOrder }
         } else if ahead >= 1 << 31 {
             Arrival::Duplicate
-        } else if ahead >= self.window {
+        } else if ahead >= self.settings.receive_window() {
             Arrival::BeyondWindow
-        } else if self.mode == RetransmissionMode::GoBackN {
+        } else if self.settings.transport.mode == RetransmissionMode::GoBackN {
             Arrival::OutOfOrder
-        } else if self.held.get(ahead as usize).is_some_and(Option::is_some) {
+        } else if self.has_at(ahead as usize) {
             Arrival::Duplicate
         } else {
             Arrival::Hold(ahead as usize)
         }
     }
 
+    #[inline]
+    fn has_at(&self, slot: usize) -> bool {
+        self.held.as_ref().and_then(|held| held.slots.get(slot)).is_some_and(Option::is_some)
+    }
+
     /// Returns true if this is the expected packet and none after it is held.
     #[must_use]
     #[inline]
     pub fn continues(&self, psn: u32) -> bool {
-        psn == self.expected && self.held.is_empty()
+        psn == self.expected && self.held.as_ref().is_none_or(|held| held.slots.is_empty())
     }
 
     /// Records that the expected packet was accepted. `ack_now` requests an acknowledgement at once.
@@ -140,53 +156,57 @@ impl Receiver {
         // A packet that is present is taken by `next_early` first, and a duplicate of it is not accepted.
         assert!(!self.has_next(), "the expected packet is accepted twice");
         self.expected = self.expected.wrapping_add(1);
-        self.held.pop_front();
+        if let Some(held) = &mut self.held {
+            held.slots.pop_front();
+        }
         self.hole_report = match self.hole_report {
             HoleReport::None | HoleReport::Sent => HoleReport::None,
             HoleReport::Due | HoleReport::DueThoughFilled => HoleReport::DueThoughFilled,
         };
         self.unacknowledged += 1;
-        if ack_now || self.unacknowledged >= self.ack_every || self.has_hole() {
+        if ack_now || self.unacknowledged >= self.settings.transport.ack_every_packets || self.has_hole() {
             self.ack_due = true;
         } else if self.ack_deadline.is_none() {
-            self.ack_deadline = Some(now + self.ack_delay_ns);
+            self.ack_deadline = Some(now + self.settings.transport.ack_delay_ns);
         }
     }
 
     fn has_hole(&self) -> bool {
-        self.held.iter().any(Option::is_some)
+        self.slots().any(Option::is_some)
     }
 
     /// Holds a packet in the slot that `judge` returned.
     pub fn hold(&mut self, slot: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
-        self.make_slot(slot);
-        assert!(self.held[slot].is_none(), "a packet is held twice");
-        let mut bytes = self.pool.pop().unwrap_or_default();
+        let held = self.make_slot(slot);
+        assert!(held.slots[slot].is_none(), "a packet is held twice");
+        let mut bytes = held.pool.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame);
-        self.held[slot] = Some(Early::Held(Held { lease, port, bytes }));
+        held.slots[slot] = Some(Early::Held(Held { lease, port, bytes }));
         self.ack_due = true;
     }
 
     /// Records that the operations of the packet in this slot were executed early.
     pub fn note_taken(&mut self, slot: usize, first_operation: u32) {
-        self.make_slot(slot);
-        assert!(self.held[slot].is_none(), "a packet is executed early and held");
-        self.held[slot] = Some(Early::Taken { first_operation });
+        let held = self.make_slot(slot);
+        assert!(held.slots[slot].is_none(), "a packet is executed early and held");
+        held.slots[slot] = Some(Early::Taken { first_operation });
         self.ack_due = true;
     }
 
     /// Makes a slot that [`Receiver::judge`] returned. Packets beyond the window, which a peer may send, get none.
-    fn make_slot(&mut self, slot: usize) {
-        assert!(slot < self.window as usize, "a packet is held beyond the window");
-        while self.held.len() <= slot {
-            self.held.push_back(None);
+    fn make_slot(&mut self, slot: usize) -> &mut Window {
+        assert!(slot < self.settings.receive_window() as usize, "a packet is held beyond the window");
+        let held = self.held.get_or_insert_default();
+        while held.slots.len() <= slot {
+            held.slots.push_back(None);
         }
+        held
     }
 
     /// Returns the slot of the first held packet that satisfies the condition, which gets slot and packet.
     pub fn find_held(&self, is_wanted: impl Fn(usize, &Held) -> bool) -> Option<usize> {
-        let mut slots = self.held.iter().enumerate();
+        let mut slots = self.slots().enumerate();
         let found = slots.find(|(slot, early)| match early {
             Some(Early::Held(held)) => is_wanted(*slot, held),
             _ => false,
@@ -197,16 +217,17 @@ impl Receiver {
     /// Returns true if a packet from this port is held before this slot.
     #[must_use]
     pub fn holds_before(&self, slot: usize, port: PortId) -> bool {
-        let mut before = self.held.iter().take(slot);
+        let mut before = self.slots().take(slot);
         before.any(|early| matches!(early, Some(Early::Held(held)) if held.port == port))
     }
 
     /// Removes and returns the held packet of this slot.
     pub fn take_at(&mut self, slot: usize) -> Option<Held> {
-        match self.held.get_mut(slot)?.take()? {
+        let slot = self.slot_mut(slot)?;
+        match slot.take()? {
             Early::Held(held) => Some(held),
             taken @ Early::Taken { .. } => {
-                self.held[slot] = Some(taken);
+                *slot = Some(taken);
                 None
             }
         }
@@ -216,22 +237,23 @@ impl Receiver {
     #[must_use]
     #[inline]
     pub fn has_next(&self) -> bool {
-        self.held.front().is_some_and(Option::is_some)
+        self.has_at(0)
     }
 
     /// Removes and returns the expected packet if it is present.
     pub fn next_early(&mut self) -> Option<Early> {
-        self.held.front_mut().and_then(Option::take)
+        self.slot_mut(0).and_then(Option::take)
     }
 
     /// Takes back the memory of a copy for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
-        self.pool.push(bytes);
+        self.held.get_or_insert_default().pool.push(bytes);
     }
 
     /// Removes all held packets at the end of the stream. Returns their leases.
     pub fn take_held(&mut self) -> impl Iterator<Item = LeaseId> + '_ {
-        self.held.drain(..).flatten().filter_map(|early| match early {
+        let slots = self.held.iter_mut().flat_map(|held| held.slots.drain(..));
+        slots.flatten().filter_map(|early| match early {
             Early::Held(held) => Some(held.lease),
             Early::Taken { .. } => None,
         })
@@ -323,7 +345,7 @@ impl Receiver {
         self.ack_due = false;
         self.ack_deadline = None;
         bitmap.clear();
-        for (slot, held) in self.held.iter().enumerate().skip(1) {
+        for (slot, held) in self.slots().enumerate().skip(1) {
             let bit = slot - 1;
             if held.is_some() && bit / 8 < BITMAP_BYTES_MAX {
                 bitmap.resize(bitmap.len().max(bit / 8 + 1), 0);

@@ -12,32 +12,15 @@ const VARIED_PART: u64 = 4;
 const STEP: u32 = 0x9E37_79B9;
 
 /// Smoothed round-trip time, its variation, and the back-off.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrip {
     smoothed_ns: u64,
     variation_ns: u64,
     measured: bool,
     back_off: u32,
-    initial_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
 }
 
 impl RoundTrip {
-    /// Returns an estimator without measurements.
-    #[must_use]
-    pub const fn new(config: &TransportConfig) -> Self {
-        Self {
-            smoothed_ns: 0,
-            variation_ns: 0,
-            measured: false,
-            back_off: 0,
-            initial_ns: config.timeout_initial_ns,
-            min_ns: config.timeout_min_ns,
-            max_ns: config.timeout_max_ns,
-        }
-    }
-
     /// Records the time from the only transmission of a packet to its acknowledgement.
     pub fn measure(&mut self, sample_ns: u64) {
         if self.measured {
@@ -51,12 +34,13 @@ impl RoundTrip {
         }
     }
 
-    /// Returns the present timeout with back-off, in nanoseconds.
+    /// Returns the present timeout with back-off, within the bounds of the configuration, in nanoseconds.
     #[must_use]
-    pub fn timeout_ns(&self) -> u64 {
-        let base = if self.measured { self.smoothed_ns + 4 * self.variation_ns } else { self.initial_ns };
-        let doubled = base.max(self.min_ns).saturating_mul(1 << self.back_off.min(20));
-        let longest_ns = doubled.min(self.max_ns);
+    pub fn timeout_ns(&self, config: &TransportConfig) -> u64 {
+        let measured_ns = self.smoothed_ns + 4 * self.variation_ns;
+        let base = if self.measured { measured_ns } else { config.timeout_initial_ns };
+        let doubled = base.max(config.timeout_min_ns).saturating_mul(1 << self.back_off.min(20));
+        let longest_ns = doubled.min(config.timeout_max_ns);
         let fraction = u64::from(self.back_off.wrapping_mul(STEP));
         let varied_ns = (u128::from(longest_ns / VARIED_PART) * u128::from(fraction)) >> 32;
         longest_ns - varied_ns as u64
@@ -98,9 +82,9 @@ mod tests {
     #[test]
     fn no_periodic_outage_meets_every_retransmission() {
         for begin_ns in (0..1_000_000).step_by(1_000) {
-            let (mut round_trip, mut at_ns, mut met) = (RoundTrip::new(&CONFIG), begin_ns, 0);
+            let (mut round_trip, mut at_ns, mut met) = (RoundTrip::default(), begin_ns, 0);
             while is_down(at_ns) {
-                at_ns += round_trip.timeout_ns();
+                at_ns += round_trip.timeout_ns(&CONFIG);
                 round_trip.back_off();
                 met += 1;
                 assert!(met < 10, "ten retransmissions in a row met the outage, beginning at {begin_ns} ns");
@@ -110,17 +94,17 @@ mod tests {
 
     #[test]
     fn the_first_timeout_is_the_estimate_and_later_ones_double_within_their_bounds() {
-        let mut round_trip = RoundTrip::new(&CONFIG);
-        assert_eq!(round_trip.timeout_ns(), 10_000_000);
+        let mut round_trip = RoundTrip::default();
+        assert_eq!(round_trip.timeout_ns(&CONFIG), 10_000_000);
         round_trip.measure(600_000);
-        assert_eq!(round_trip.timeout_ns(), 600_000 + 4 * 300_000);
+        assert_eq!(round_trip.timeout_ns(&CONFIG), 600_000 + 4 * 300_000);
         for back_off in 1..100_u32 {
             round_trip.back_off();
             let longest_ns = (1_800_000 << back_off.min(20)).min(20_000_000);
-            let timeout_ns = round_trip.timeout_ns();
+            let timeout_ns = round_trip.timeout_ns(&CONFIG);
             assert!((longest_ns * 3 / 4..=longest_ns).contains(&timeout_ns), "{back_off}: {timeout_ns}");
         }
         round_trip.reset_back_off();
-        assert_eq!(round_trip.timeout_ns(), 1_800_000);
+        assert_eq!(round_trip.timeout_ns(&CONFIG), 1_800_000);
     }
 }

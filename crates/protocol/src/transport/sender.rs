@@ -4,13 +4,16 @@
 //! go-back-N a gap at the receiver marks all packets in flight as lost. With selective retransmission only packets
 //! that three later transmissions have overtaken are lost. A packet never changes its number.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::distance;
 use super::packet::{Packet, PayloadSource};
 use super::queue::PacketQueue;
 use super::round_trip::RoundTrip;
-use crate::config::{PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
+use super::settings::{StreamSettings, is_short};
+use crate::config::{PackingMode, RetransmissionMode};
 use crate::ids::{Key, RegionId};
 use crate::time::Instant;
 use crate::wire::packed::{Operation, SELECT_BYTES};
@@ -18,36 +21,32 @@ use crate::wire::packed::{Operation, SELECT_BYTES};
 /// Number of later transmissions that must have arrived before a packet counts as lost.
 const REORDER_TOLERANCE: u64 = 3;
 
-/// Settings of a sender.
-#[derive(Clone, Copy, Debug)]
-pub struct SenderLimits {
-    /// Retransmission, windows, timeouts.
-    pub transport: TransportConfig,
-    /// Packing of small operations.
-    pub packing: PackingConfig,
-    /// Bytes of operations that a frame can hold.
-    pub operation_bytes_max: usize,
+/// State that only a loss needs.
+#[derive(Debug, Default)]
+struct Recovery {
+    /// Last transmission that a bitmap has reported, by path. A path keeps frames in order.
+    newest_arrivals: Vec<u64>,
+    rewound_for: Option<u32>,
+    /// Number of the packet that the last timeout retransmitted alone.
+    probed: Option<u32>,
 }
 
 /// Sending half of a stream.
 #[derive(Debug)]
 pub struct Sender {
-    limits: SenderLimits,
+    settings: Arc<StreamSettings>,
     packets: PacketQueue,
     base: u32,
     sent: usize,
     lost: usize,
     order: u64,
-    /// Last transmission that is known to have arrived, by path. A path keeps frames in order.
-    newest_arrivals: Vec<u64>,
-    rewound_for: Option<u32>,
     next_operation: u32,
     visible: u32,
     round_trip: RoundTrip,
     deadline: Option<Instant>,
     retries: u32,
-    /// Number of the packet that the last timeout retransmitted alone.
-    probed: Option<u32>,
+    /// Created by the first loss.
+    recovery: Option<Box<Recovery>>,
 }
 
 /// Effect of an acknowledgement.
@@ -62,23 +61,34 @@ pub struct AckOutcome {
 impl Sender {
     /// Returns the sender of a new stream.
     #[must_use]
-    pub fn new(limits: SenderLimits) -> Self {
+    pub fn new(settings: Arc<StreamSettings>) -> Self {
         Self {
-            round_trip: RoundTrip::new(&limits.transport),
-            limits,
+            settings,
+            round_trip: RoundTrip::default(),
             packets: PacketQueue::default(),
             base: 0,
             sent: 0,
             lost: 0,
             order: 0,
-            newest_arrivals: alloc::vec![0],
-            rewound_for: None,
             next_operation: 0,
             visible: 0,
             deadline: None,
             retries: 0,
-            probed: None,
+            recovery: None,
         }
+    }
+
+    /// Returns the settings of the stream.
+    #[must_use]
+    pub const fn settings(&self) -> &Arc<StreamSettings> {
+        &self.settings
+    }
+
+    /// Returns true if the stream has carried only a few packets ([`is_short`]).
+    #[must_use]
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        is_short(self.base.wrapping_add(self.packets.len() as u32))
     }
 
     // ---- filling ---------------------------------------------------------------------------------------------------
@@ -113,7 +123,7 @@ impl Sender {
         let bytes = operation.encoded_bytes();
         let number = self.next_operation;
         self.next_operation = number.wrapping_add(1);
-        let is_alone = self.limits.packing.mode == PackingMode::Off || !self.fits_with(address, bytes);
+        let is_alone = self.settings.packing.mode == PackingMode::Off || !self.fits_with(address, bytes);
         let packet = if is_alone { self.packets.open(number) } else { self.packets.back_or_open(number) };
         packet.add(address, operation);
         number
@@ -126,7 +136,7 @@ impl Sender {
             && self
                 .packets
                 .back()
-                .is_some_and(|last| last.length() + bytes <= self.limits.operation_bytes_max);
+                .is_some_and(|last| last.length() + bytes <= self.settings.operation_bytes_max);
         let number = self.next_operation;
         self.next_operation = number.wrapping_add(1);
         let packet = if fits { self.packets.back_or_open(number) } else { self.packets.open(number) };
@@ -159,8 +169,8 @@ impl Sender {
             && self.packets.back().is_some_and(|last| {
                 let select = if address.is_some() && last.selected != address { SELECT_BYTES } else { 0 };
                 last.source.is_none()
-                    && u16::from(last.operation_count) < self.limits.packing.operations_max.min(250)
-                    && last.body.len() + select + bytes <= self.limits.operation_bytes_max
+                    && u16::from(last.operation_count) < self.settings.packing.operations_max.min(250)
+                    && last.body.len() + select + bytes <= self.settings.operation_bytes_max
             })
     }
 
@@ -187,7 +197,7 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn window_open(&self) -> bool {
-        self.sent < self.limits.transport.window_packets as usize
+        self.sent < self.settings.window()
     }
 
     /// Returns the index of the next packet to send, lost packets first.
@@ -223,7 +233,7 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn is_last(&self, index: usize) -> bool {
-        self.lost <= 1 && index + 1 >= self.packets.len().min(self.limits.transport.window_packets as usize)
+        self.lost <= 1 && index + 1 >= self.packets.len().min(self.settings.window())
     }
 
     /// Replaces the one operation of the packet at `index`. All numbers stay.
@@ -247,7 +257,7 @@ impl Sender {
         if self.lost > 0 || !self.window_open() {
             return None;
         }
-        let (index, window) = (self.sent, self.limits.transport.window_packets as usize);
+        let (index, window) = (self.sent, self.settings.window());
         let is_last = index + 1 >= self.packets.len().min(window);
         let psn = self.base.wrapping_add(index as u32);
         let packet = self.packets.get_mut(index).filter(|packet| packet.transmissions == 0)?;
@@ -257,7 +267,7 @@ impl Sender {
         self.sent = index + 1;
         self.check_counts();
         if self.deadline.is_none() {
-            self.deadline = Some(now + self.round_trip.timeout_ns());
+            self.deadline = Some(now + self.timeout_ns());
         }
         Some(written)
     }
@@ -289,7 +299,7 @@ impl Sender {
             self.sent += 1;
         }
         if self.deadline.is_none() {
-            self.deadline = Some(now + self.round_trip.timeout_ns());
+            self.deadline = Some(now + self.timeout_ns());
         }
         self.check();
         again
@@ -299,7 +309,7 @@ impl Sender {
     #[inline]
     fn check_counts(&self) {
         assert!(self.lost <= self.sent && self.sent <= self.packets.len(), "packets are miscounted");
-        assert!(self.sent <= self.limits.transport.window_packets as usize, "the window is exceeded");
+        assert!(self.sent <= self.settings.window(), "the window is exceeded");
     }
 
     /// Asserts what holds after every change. Builds with debug assertions also look at every packet.
@@ -347,6 +357,7 @@ impl Sender {
         if taken > 0 {
             self.retries = 0;
             self.round_trip.reset_back_off();
+            self.return_buffers();
         }
         let operations_visible = self.advance_visible(operation);
         if hole {
@@ -356,10 +367,19 @@ impl Sender {
             self.note_bitmap(now, bitmap);
         }
         if taken > 0 || self.is_settled() {
-            self.deadline = (!self.is_settled()).then(|| now + self.round_trip.timeout_ns());
+            self.deadline = (!self.is_settled()).then(|| now + self.timeout_ns());
         }
         self.check();
         AckOutcome { packets_taken: taken > 0, operations_visible }
+    }
+
+    /// Frees the buffers of a short stream that has no packets. They are not few: all nodes of a rack may exchange one
+    /// packet with all others, but only some of these packets are in flight at the same time.
+    #[inline]
+    fn return_buffers(&mut self) {
+        if self.packets.is_empty() && self.is_short() {
+            self.packets = PacketQueue::default();
+        }
     }
 
     fn take_front(&mut self, now: Instant) {
@@ -388,11 +408,13 @@ impl Sender {
     // W-22
     /// Go-back-N: marks all packets in flight as lost, once per gap.
     fn rewind(&mut self, psn: u32) {
-        if self.limits.transport.mode != RetransmissionMode::GoBackN || self.rewound_for == Some(psn) {
+        if self.settings.transport.mode != RetransmissionMode::GoBackN {
             return;
         }
-        self.rewound_for = Some(psn);
-        self.mark_all_lost();
+        let rewound_for = &mut self.recovery.get_or_insert_default().rewound_for;
+        if rewound_for.replace(psn) != Some(psn) {
+            self.mark_all_lost();
+        }
     }
 
     fn mark_all_lost(&mut self) {
@@ -407,8 +429,9 @@ impl Sender {
     /// Selective retransmission: bit i of the bitmap is set if packet `base + 1 + i` has arrived.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
         let paths = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
-        if paths.is_some_and(|paths| paths > self.newest_arrivals.len()) {
-            self.newest_arrivals.resize(paths.unwrap_or_default(), 0);
+        let newest_arrivals = &mut self.recovery.get_or_insert_default().newest_arrivals;
+        if paths.is_some_and(|paths| paths > newest_arrivals.len()) {
+            newest_arrivals.resize(paths.unwrap_or_default(), 0);
         }
         for index in 1..self.sent {
             let bit = index - 1;
@@ -416,7 +439,7 @@ impl Sender {
             let packet = &mut self.packets[index];
             if here && !packet.is_held_by_receiver {
                 packet.is_held_by_receiver = true;
-                let newest = &mut self.newest_arrivals[usize::from(packet.path)];
+                let newest = &mut newest_arrivals[usize::from(packet.path)];
                 *newest = packet.order.max(*newest);
                 if packet.transmissions == 1 {
                     self.round_trip.measure(now.since(packet.sent_at));
@@ -428,8 +451,7 @@ impl Sender {
             }
         }
         for packet in self.packets.iter_mut().take(self.sent) {
-            let overtaken =
-                packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.path)];
+            let overtaken = packet.order + REORDER_TOLERANCE <= newest_arrivals[usize::from(packet.path)];
             if overtaken && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
@@ -447,7 +469,7 @@ impl Sender {
             }
         }
         if self.lost > 0 {
-            self.deadline = Some(now + self.round_trip.timeout_ns());
+            self.deadline = Some(now + self.timeout_ns());
         }
         self.check();
     }
@@ -455,14 +477,18 @@ impl Sender {
     /// Number of packets that can be sent now: built, and inside the window.
     #[must_use]
     pub fn ready(&self) -> usize {
-        let window = (self.limits.transport.window_packets as usize).saturating_sub(self.sent);
+        let window = self.settings.window().saturating_sub(self.sent);
         self.lost + self.unsent().min(window)
     }
 
     /// Number of packets that may still be built before the window closes.
     #[must_use]
     pub fn sendable_max(&self) -> usize {
-        (self.limits.transport.window_packets as usize).saturating_sub(self.packets.len())
+        self.settings.window().saturating_sub(self.packets.len())
+    }
+
+    fn timeout_ns(&self) -> u64 {
+        self.round_trip.timeout_ns(&self.settings.transport)
     }
 
     /// Returns true if nothing is in flight and everything sent is visible.
@@ -484,18 +510,18 @@ impl Sender {
             return true;
         }
         self.retries += 1;
-        let limit = self.limits.transport.retry_count_max;
+        let limit = self.settings.transport.retry_count_max;
         if limit != 0 && self.retries > limit {
             self.deadline = None;
             return false;
         }
         self.round_trip.back_off();
         // The receiver has answered the last probe, and nothing that was sent before it has arrived since.
-        let has_lost_all = self.probed.is_some_and(|psn| self.base == psn.wrapping_add(1));
-        let is_first = self.retries == 1 && self.limits.transport.mode == RetransmissionMode::Selective;
-        self.probed = None;
+        let probed = self.recovery.as_mut().and_then(|recovery| recovery.probed.take());
+        let has_lost_all = probed.is_some_and(|psn| self.base == psn.wrapping_add(1));
+        let is_first = self.retries == 1 && self.settings.transport.mode == RetransmissionMode::Selective;
         if is_first && !has_lost_all && self.sent > 0 {
-            self.probed = Some(self.base);
+            self.recovery.get_or_insert_default().probed = Some(self.base);
             self.probe(now);
         } else {
             self.resend(now);
@@ -514,7 +540,7 @@ impl Sender {
             oldest.is_lost = true;
             self.lost += 1;
         }
-        self.deadline = Some(now + self.round_trip.timeout_ns());
+        self.deadline = Some(now + self.timeout_ns());
     }
 
     /// Retransmits all unacknowledged packets at once, because the path changed.
@@ -527,14 +553,16 @@ impl Sender {
     }
 
     fn resend(&mut self, now: Instant) {
-        self.rewound_for = None;
+        if let Some(recovery) = &mut self.recovery {
+            recovery.rewound_for = None;
+        }
         if self.sent > 0 {
             self.mark_all_lost();
         } else if self.visible != self.next_operation && self.packets.is_empty() {
             // Accepted but not reported visible: an empty packet requests a new acknowledgement.
             self.push_packet();
         }
-        self.deadline = Some(now + self.round_trip.timeout_ns());
+        self.deadline = Some(now + self.timeout_ns());
     }
 
     // W-23

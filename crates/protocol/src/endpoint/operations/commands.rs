@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::endpoint::Endpoint;
 use crate::endpoint::order::Across;
 use crate::endpoint::peer::Peer;
+use crate::endpoint::stream::Stream;
 use crate::error::{CommandRefused, InvalidCommand, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -219,9 +220,9 @@ impl Endpoint {
 
     #[inline]
     fn passes_fence(&self, peer: &mut Peer) -> bool {
-        let Some(mut mark) = peer.fence else { return true };
+        let Some(mut mark) = peer.seldom().and_then(|seldom| seldom.fence) else { return true };
         let reached = peer.has_reached(&mut mark);
-        peer.fence = (!reached).then_some(mark);
+        peer.seldom_mut().fence = (!reached).then_some(mark);
         reached
     }
 
@@ -246,7 +247,7 @@ impl Endpoint {
     }
 
     pub(in crate::endpoint) fn has_space(&self, peer: &Peer) -> Result<(), CommandRefused> {
-        let unsent = peer.senders[Class::Request.index()].unsent();
+        let unsent = peer.streams.of(Class::Request).sender.unsent();
         if unsent < self.config().transport.window_packets as usize {
             Ok(())
         } else {
@@ -270,7 +271,7 @@ impl Endpoint {
         let address = Some((target.region, target.key));
         let payload_bytes_max =
             usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - OPERATION_HEADER;
-        let sender = &mut peer.senders[Class::Request.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(Class::Request);
         let (first, mut last) = (sender.next_operation(), sender.next_operation());
         let (mut offset, mut rest) = (target.offset, data);
         while !rest.is_empty() {
@@ -281,7 +282,7 @@ impl Endpoint {
         if completion == Completion::Visible {
             self.groups.begin_one();
             let wait = VisibleWait { first, last, command: Waiting::Command(operation), error: None };
-            peer.outstanding[Class::Request.index()].expect_visible(wait);
+            outstanding.expect_visible(wait);
         } else {
             peer.posted_last = Some(last);
         }
@@ -308,7 +309,7 @@ impl Endpoint {
         if parts > self.config().outstanding_loads_max {
             return Err(CommandRefused::Invalid(InvalidCommand::LoadRequests));
         }
-        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(Class::Request);
         if outstanding.open_replies() as u32 + parts > self.forwarder.config.outstanding_loads_max {
             return Err(CommandRefused::Busy);
         }
@@ -318,8 +319,7 @@ impl Endpoint {
             let next = ((offset / boundary + 1) * boundary).min(end);
             let length = next - offset;
             let request = Operation::Load { offset, length: length as u32 };
-            let number =
-                peer.senders[Class::Request.index()].append(Some((target.region, target.key)), &request);
+            let number = sender.append(Some((target.region, target.key)), &request);
             let own_offset = into.offset + (offset - target.offset);
             let kind = ReplyKind::Bytes { region: into.region, offset: own_offset, length };
             outstanding.expect_reply(ReplyWait { number, group, kind, missing: length, is_over: false });
@@ -336,13 +336,13 @@ impl Endpoint {
         atomic: Atomic,
     ) -> Result<(), CommandRefused> {
         self.has_space(peer)?;
-        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(Class::Request);
         if outstanding.open_replies() as u32 >= self.forwarder.config.outstanding_loads_max {
             return Err(CommandRefused::Busy);
         }
         let group = self.groups.open(operation, 1);
         let request = Operation::Atomic { offset: target.offset, atomic };
-        let number = peer.senders[Class::Request.index()].append(Some((target.region, target.key)), &request);
+        let number = sender.append(Some((target.region, target.key)), &request);
         outstanding.expect_reply(ReplyWait {
             number,
             group,
@@ -405,13 +405,13 @@ impl Endpoint {
         bulk: impl FnOnce(crate::operation::groups::GroupId) -> Bulk,
         operation: OperationId,
     ) -> Result<(), CommandRefused> {
-        let queue = &mut peer.bulk[Class::Bulk.index()];
-        if queue.len() >= BULK_QUEUE_MAX {
+        let stream = peer.streams.of_mut(Class::Bulk);
+        if stream.bulk.len() >= BULK_QUEUE_MAX {
             return Err(CommandRefused::Busy);
         }
-        queue.push_back(bulk(self.groups.open(operation, 1)));
+        stream.push_bulk(bulk(self.groups.open(operation, 1)));
         peer.bulk_requested += 1;
-        self.judge_overlap(peer);
+        peer.judge_overlap();
         Ok(())
     }
 
@@ -425,7 +425,7 @@ impl Endpoint {
     fn fence(&mut self, target: Option<NodeId>) {
         for node in self.targets(target) {
             if let Some(Some(peer)) = self.peers.get_mut(node.index()) {
-                peer.fence = Some(peer.mark());
+                peer.seldom_mut().fence = Some(peer.mark());
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::operations::memory_queue::{Pending, Purpose};
 use crate::endpoint::operations::serving::pending;
 use crate::endpoint::peer::Peer;
+use crate::endpoint::stream::Stream;
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, NodeId, RegionId};
@@ -36,8 +37,8 @@ impl Endpoint {
 
     /// Ends operations of a stream that have become visible.
     pub(in crate::endpoint) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
-        let visible = peer.senders[class.index()].visible();
-        while let Some((command, error)) = peer.outstanding[class.index()].pop_visible(visible) {
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(class);
+        while let Some((command, error)) = outstanding.pop_visible(sender.visible()) {
             match (command, error) {
                 // The event is written once, directly to its final place.
                 (Waiting::Command(operation), None) => {
@@ -64,7 +65,7 @@ impl Endpoint {
         length: usize,
         end_of_payload: u32,
     ) {
-        let Some(wait) = peer.outstanding[class.index()].reply(number) else { return };
+        let Some(wait) = peer.streams.of_mut(class).outstanding.reply(number) else { return };
         let ReplyKind::Bytes { region, offset, length: expected } = wait.kind else { return };
         let bytes = length as u64;
         if bytes == 0 || u64::from(position) + bytes > expected || bytes > wait.missing {
@@ -91,7 +92,7 @@ impl Endpoint {
         number: u32,
         result: Result<u64, OperationError>,
     ) {
-        let outstanding = &mut peer.outstanding[class.index()];
+        let outstanding = &mut peer.streams.of_mut(class).outstanding;
         let Some(wait) = outstanding.reply(number) else { return };
         let group = wait.group;
         let result = match result {
@@ -113,7 +114,7 @@ impl Endpoint {
 
     /// Handles a received old value of an atomic.
     pub(in crate::endpoint) fn take_value(&mut self, peer: &mut Peer, class: Class, number: u32, value: u64) {
-        let outstanding = &mut peer.outstanding[class.index()];
+        let outstanding = &mut peer.streams.of_mut(class).outstanding;
         let Some(wait) = outstanding.reply(number) else { return };
         if wait.kind != ReplyKind::Value {
             return;
@@ -126,19 +127,18 @@ impl Endpoint {
     /// Handles a received refusal of an operation.
     pub(in crate::endpoint) fn take_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, code: u8) {
         let error = OperationError::from_wire_code(code).unwrap_or(OperationError::MemoryFailed);
-        let outstanding = &mut peer.outstanding[class.index()];
+        let Stream { outstanding, bulk, .. } = peer.streams.of_mut(class);
         if let Some(wait) = outstanding.reply(number) {
             let group = wait.group;
             outstanding.end_reply(number);
             if class == Class::Request {
-                peer.offers.retain(|known| known.number != number);
+                peer.forget_offer(number);
             }
             let result = self.finish_pull(peer, class, number, Err(error));
             self.end_part(group, result);
         } else if let Some(wait) = outstanding.visible_wait(number) {
             wait.error = wait.error.or(Some(error));
-        } else if let Some(Bulk::Put { first: Some(first), error: slot, .. }) =
-            peer.bulk[class.index()].front_mut()
+        } else if let Some(Bulk::Put { first: Some(first), error: slot, .. }) = bulk.front_mut()
             && !is_ahead(*first, number)
         {
             *slot = slot.or(Some(error));

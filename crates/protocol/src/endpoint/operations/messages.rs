@@ -4,6 +4,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::operations::memory_queue::Purpose;
 use crate::endpoint::operations::serving::pending;
 use crate::endpoint::peer::{Offer, Peer};
+use crate::endpoint::stream::Stream;
 use crate::error::{CommandRefused, InvalidCommand, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -43,13 +44,13 @@ impl Endpoint {
             self.send_eager(peer, operation, tag, source);
             return Ok(());
         }
-        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(Class::Request);
         if outstanding.open_replies() as u32 >= self.forwarder.config.outstanding_loads_max {
             return Err(CommandRefused::Busy);
         }
         let group = self.groups.open(operation, 1);
         let offer = Operation::Offer { tag, length: source.length as u32 };
-        let number = peer.senders[Class::Request.index()].append(None, &offer);
+        let number = sender.append(None, &offer);
         outstanding.expect_reply(ReplyWait {
             number,
             group,
@@ -57,13 +58,13 @@ impl Endpoint {
             missing: 0,
             is_over: false,
         });
-        peer.offers.push_back(Offer { number, source, is_pulled: false });
+        peer.seldom_mut().offers.push_back(Offer { number, source, is_pulled: false });
         Ok(())
     }
 
     fn send_eager(&mut self, peer: &mut Peer, operation: OperationId, tag: u64, source: LocalRange) {
         self.groups.begin_one();
-        let sender = &mut peer.senders[Class::Request.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(Class::Request);
         let number = if source.length == 0 {
             sender.append(None, &Operation::Message { tag, data: &[] })
         } else {
@@ -80,7 +81,7 @@ impl Endpoint {
         };
         let wait =
             VisibleWait { first: number, last: number, command: Waiting::Command(operation), error: None };
-        peer.outstanding[Class::Request.index()].expect_visible(wait);
+        outstanding.expect_visible(wait);
     }
 
     /// Handles a pull: the receiver requests the data of an offer.
@@ -92,32 +93,34 @@ impl Endpoint {
         length: u32,
     ) -> Result<(), OperationError> {
         // W-85
-        let known = peer.offers.iter_mut().find(|known| known.number == offer && !known.is_pulled);
+        let offers = &mut peer.seldom_mut().offers;
+        let known = offers.iter_mut().find(|known| known.number == offer && !known.is_pulled);
         let Offer { source, is_pulled, .. } = known.ok_or(OperationError::NoSuchRegion)?;
         if u64::from(length) > source.length {
             return Err(OperationError::OutOfBounds);
         }
         *is_pulled = true;
-        peer.bulk[Class::BulkReply.index()].push_back(Bulk::GetData {
+        let data = Bulk::GetData {
             operation: number,
             region: source.region,
             offset: source.offset,
             length: u64::from(length),
             position: 0,
             transfer: 0,
-        });
+        };
+        peer.streams.of_mut(Class::BulkReply).push_bulk(data);
         Ok(())
     }
 
     /// Handles the receiver's confirmation of a message: returns the budget of an eager one, ends the send of an
     /// offered one.
     pub(in crate::endpoint) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
-        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        let outstanding = &mut peer.streams.of_mut(Class::Request).outstanding;
         match outstanding.reply(number) {
             Some(wait) if wait.kind == ReplyKind::Offer => {
                 let group = wait.group;
                 outstanding.end_reply(number);
-                peer.offers.retain(|known| known.number != number);
+                peer.forget_offer(number);
                 self.end_part(group, Ok(0));
             }
             Some(_) => {}
@@ -200,7 +203,8 @@ impl Endpoint {
             }
             Content::Offered => {
                 let into = LocalRange { length, ..posted.into };
-                peer.bulk[Class::Bulk.index()].push_back(Bulk::Pull { group, offer: number, into });
+                let pull = Bulk::Pull { group, offer: number, into };
+                peer.streams.of_mut(Class::Bulk).push_bulk(pull);
                 peer.bulk_requested += 1;
                 false
             }
@@ -210,7 +214,7 @@ impl Endpoint {
     /// Notifies the sender that a message was received.
     pub(in crate::endpoint) fn send_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let reply = Operation::Received { operation: number, cost };
-        peer.senders[Class::Reply.index()].append(None, &reply);
+        peer.streams.of_mut(Class::Reply).sender.append(None, &reply);
     }
 
     /// Ends the transfer of a message's data: notifies its sender of the result, and ends the receive with the
@@ -222,16 +226,17 @@ impl Endpoint {
         number: u32,
         result: Result<u64, OperationError>,
     ) -> Result<u64, OperationError> {
-        let index = peer.pulls.iter().position(|(known, ..)| class == Class::Bulk && *known == number);
-        let Some(index) = index else { return result };
-        let (_, offer, length) = peer.pulls.swap_remove(index);
+        if class != Class::Bulk {
+            return result;
+        }
+        let Some((offer, length)) = peer.end_pull(number) else { return result };
         // A peer without the offer gets no notification.
         let error = result.err().filter(|error| *error != OperationError::NoSuchRegion);
         match error.and_then(OperationError::wire_code) {
             // W-54
             Some(code) => {
                 let refusal = Operation::Refusal { operation: offer, class: Class::Request, code };
-                peer.senders[Class::Reply.index()].append(None, &refusal);
+                peer.streams.of_mut(Class::Reply).sender.append(None, &refusal);
             }
             None => self.send_received(peer, offer, 0),
         }

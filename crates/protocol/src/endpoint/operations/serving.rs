@@ -51,7 +51,7 @@ impl Endpoint {
         peer: &mut Peer,
     ) {
         let class = header.class;
-        peer.serving_from[class.index()] = header.first_operation;
+        peer.streams.of_mut(class).serving_from = header.first_operation;
         let nothing = (RegionId(u32::MAX), Key(0));
         let (caller, batch) = (Caller { node: header.source, tenant: header.tenant }, None);
         let mut service = Service { lease, class, caller, selected: nothing, batch, may_send: false };
@@ -319,7 +319,7 @@ impl Endpoint {
         let region = service.selected.0;
         let length = u64::from(length);
         let data = Bulk::GetData { operation: number, region, offset, length, position: 0, transfer: 0 };
-        peer.bulk[Class::BulkReply.index()].push_back(data);
+        peer.streams.of_mut(Class::BulkReply).push_bulk(data);
         peer.serve(service.class, number.wrapping_add(1), true);
         Ok(())
     }
@@ -339,21 +339,21 @@ impl Endpoint {
 
     fn send_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, error: OperationError) {
         let code = error.wire_code().unwrap_or(0);
-        let reply = &mut peer.senders[class.reply().index()];
+        let reply = &mut peer.streams.of_mut(class.reply()).sender;
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
-        peer.refusal_holds.push_back(hold);
+        peer.seldom_mut().refusal_holds.push_back(hold);
         self.note_failed(peer, class, number, number.wrapping_add(1), Some(error));
     }
 
     /// Releases refusals that have arrived, so that they no longer limit the operation acknowledgement.
     pub(in crate::endpoint) fn release_refusals(&mut self, peer: &mut Peer, reply_class: Class) {
-        let base = peer.senders[reply_class.index()].base();
-        let before = peer.refusal_holds.len();
-        peer.refusal_holds
-            .retain(|hold| hold.class.reply() != reply_class || !is_ahead(base, hold.reply_psn));
-        if peer.refusal_holds.len() < before {
-            peer.receivers[request_class(reply_class).index()].demand_ack();
+        let base = peer.streams.of(reply_class).sender.base();
+        let holds = &mut peer.seldom_mut().refusal_holds;
+        let before = holds.len();
+        holds.retain(|hold| hold.class.reply() != reply_class || !is_ahead(base, hold.reply_psn));
+        if holds.len() < before {
+            peer.streams.of_mut(request_class(reply_class)).receiver.demand_ack();
             self.queue_ack(peer);
         }
     }
@@ -395,7 +395,7 @@ impl Endpoint {
     /// Sends an acknowledgement if memory answered late. If memory answers at once, the acknowledgement of the packet
     /// covers it; otherwise that has left, and the sender would learn of visible operations only with the next one.
     pub(in crate::endpoint) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
-        let receiver = &mut peer.receivers[class.index()];
+        let receiver = &mut peer.streams.of_mut(class).receiver;
         if !receiver.has_ack_due() {
             receiver.demand_ack();
             self.queue_ack(peer);
@@ -427,12 +427,12 @@ impl Endpoint {
             }
             (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
                 let reply = Operation::LoadReply { operation: number, data };
-                peer.senders[class.reply().index()].append(None, &reply);
+                peer.streams.of_mut(class.reply()).sender.append(None, &reply);
                 peer.served(class, number.wrapping_add(1));
             }
             (Purpose::AtomicReply { class, number }, MemoryDone::Value(value)) => {
                 let reply = Operation::AtomicReply { operation: number, value };
-                peer.senders[class.reply().index()].append(None, &reply);
+                peer.streams.of_mut(class.reply()).sender.append(None, &reply);
                 peer.served(class, number.wrapping_add(1));
             }
             (Purpose::LoadReply { class, number } | Purpose::AtomicReply { class, number }, _) => {

@@ -16,8 +16,7 @@ impl Endpoint {
         end: u32,
         error: Option<OperationError>,
     ) {
-        let visible = peer.receivers[class.index()].visible;
-        peer.failed_operations[class.index()].note(first, end, error, visible);
+        peer.streams.of_mut(class).note_failed(first, end, error);
         self.has_failures = true;
     }
 
@@ -32,7 +31,7 @@ impl Endpoint {
             };
             // After the end of the peer's incarnation the state of the data is unknown, and no peer waits.
             let found = if peer.generation == pending.generation {
-                peer.failed_operations[class.index()].find(first.wrapping_sub(counted), first)
+                peer.streams.of(class).find_failed(first.wrapping_sub(counted), first)
             } else {
                 Some(None)
             };

@@ -13,12 +13,10 @@ pub(super) mod overlaps;
 
 use crate::config::OrderScope;
 use crate::endpoint::Endpoint;
-use crate::endpoint::order::overlaps::Lines;
 use crate::endpoint::peer::Peer;
+use crate::endpoint::stream::Stream;
 use crate::event::Event;
 use crate::ids::{Class, PortId};
-use crate::link::credits::is_ahead;
-use crate::operation::bulk::Bulk;
 use crate::planted::{PlantedBug, is_planted};
 use crate::wire::frame::FabricHeader;
 use crate::wire::packed::{Operation, Operations};
@@ -48,16 +46,16 @@ impl Endpoint {
     #[cold]
     fn under_pair(&self, peer: &Peer, class: Class) -> Across {
         let other = if class == Class::Bulk { Class::Request } else { Class::Bulk };
-        let sender = &peer.senders[other.index()];
+        let Stream { sender, outstanding, .. } = peer.streams.of(other);
         let is_settled = sender.visible() == sender.next_operation()
             && !peer.has_more_bulk(other)
-            && !peer.outstanding[other.index()].has_reply_before(sender.next_operation());
+            && !outstanding.has_reply_before(sender.next_operation());
         if is_settled {
             Across::Follows
         } else if self.config().paths.keeps_order {
             Across::Waits
         } else {
-            Across::Overtakes { number: peer.senders[class.index()].next_operation() }
+            Across::Overtakes { number: peer.streams.of(class).sender.next_operation() }
         }
     }
 
@@ -68,35 +66,6 @@ impl Endpoint {
             let (source, scope) = (self.config().node, OrderScope::Pair);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
         }
-    }
-
-    /// Under *region*: records that all of a put is in packets.
-    pub(in crate::endpoint) fn note_cut(&mut self, peer: &mut Peer, bulk: Bulk) {
-        if !self.orders_regions() {
-            return;
-        }
-        if let Bulk::Put { target, source, .. } = bulk
-            && source.length > 0
-        {
-            let last = peer.senders[Class::Bulk.index()].next_operation().wrapping_sub(1);
-            let lines = Lines::of(target.region, target.offset, source.length);
-            peer.overlaps.in_flight.push_back((last, lines));
-        }
-        self.judge_overlap(peer);
-    }
-
-    /// Under *region*: decides again if the next put must wait, after packets were cut, queued or became visible.
-    #[inline]
-    pub(in crate::endpoint) fn judge_overlap(&self, peer: &mut Peer) {
-        if self.orders_regions() {
-            judge_front(peer);
-        }
-    }
-
-    #[inline]
-    fn orders_regions(&self) -> bool {
-        let paths = self.config().paths;
-        paths.order == OrderScope::Region && paths.keeps_order
     }
 
     /// Returns true if a held packet may be executed early. `slot` is its slot in the window, `port` its port of arrival.
@@ -121,25 +90,10 @@ impl Endpoint {
         // W-46
         // Earlier packets on this path, which usually are signals that wait for data, must not be overtaken.
         let overtakes = || {
-            paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(slot, port)
+            paths.order == OrderScope::Path && peer.streams.of(header.class).receiver.holds_before(slot, port)
         };
         header.class == Class::Bulk && is_complete_put(peer, header, operations) && !overtakes()
     }
-}
-
-fn judge_front(peer: &mut Peer) {
-    let visible = peer.senders[Class::Bulk.index()].visible();
-    let overlaps = &mut peer.overlaps;
-    while overlaps.in_flight.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
-        overlaps.in_flight.pop_front();
-    }
-    overlaps.blocks = match peer.bulk[Class::Bulk.index()].front() {
-        Some(Bulk::Put { target, source, first: None, .. }) if source.length > 0 => {
-            let lines = Lines::of(target.region, target.offset, source.length);
-            overlaps.in_flight.iter().any(|(_, other)| other.touches(&lines))
-        }
-        _ => false,
-    };
 }
 
 // W-35
@@ -152,7 +106,7 @@ fn is_complete_put(peer: &Peer, header: &FabricHeader, operations: &[u8]) -> boo
             Ok(Operation::Put { .. }) => {}
             Ok(Operation::Signal { counted, .. }) => {
                 let first = number.wrapping_sub(counted);
-                if !peer.has_served(header.class, first, header.first_operation) {
+                if !peer.streams.of(header.class).has_served(first, header.first_operation) {
                     return false;
                 }
             }

@@ -3,6 +3,7 @@
 //! It checks each packet when it is executed: under *region* by the lines that puts write, under *path* by the ports of
 //! arrival, else by packet numbers.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::config::OrderScope;
@@ -21,6 +22,13 @@ pub(in crate::endpoint) struct OrderOracle {
     scope: OrderScope,
     /// Next packet number to execute, by class.
     next: [u32; Class::COUNT],
+    /// Under *path* and *region*.
+    seen: Option<Box<Seen>>,
+}
+
+/// Packets seen on a path, and writers seen of a line.
+#[derive(Debug, Default)]
+struct Seen {
     /// Under *path*: the last packet by port and class.
     paths: Vec<(PortId, Class, u32)>,
     /// Under *region*: the last writer, by slot of the line.
@@ -38,7 +46,7 @@ struct Written {
 
 impl OrderOracle {
     pub(in crate::endpoint) const fn new(scope: OrderScope) -> Self {
-        Self { scope, next: [0; Class::COUNT], paths: Vec::new(), lines: Vec::new() }
+        Self { scope, next: [0; Class::COUNT], seen: None }
     }
 
     /// Checks a packet that is executed. Returns the violated scope, if any.
@@ -78,9 +86,10 @@ impl OrderOracle {
         if header.again {
             return true;
         }
-        let known = self.paths.iter_mut().find(|(path, class, _)| (*path, *class) == (port, header.class));
+        let paths = &mut self.seen.get_or_insert_default().paths;
+        let known = paths.iter_mut().find(|(path, class, _)| (*path, *class) == (port, header.class));
         let Some((_, _, last)) = known else {
-            self.paths.push((port, header.class, header.psn));
+            paths.push((port, header.class, header.psn));
             return true;
         };
         let follows = is_ahead(header.psn, *last);
@@ -108,9 +117,10 @@ impl OrderOracle {
 
     /// Records the writer of a line. Parts of one put may come in any order.
     fn write(&mut self, new: Written) -> bool {
-        self.lines.resize(LINES_WATCHED, None);
+        let lines = &mut self.seen.get_or_insert_default().lines;
+        lines.resize(LINES_WATCHED, None);
         let mixed = (new.line ^ u64::from(new.region.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.lines[(mixed >> 52) as usize];
+        let slot = &mut lines[(mixed >> 52) as usize];
         let old = slot.replace(new);
         let old = old.filter(|old| (old.region, old.line) == (new.region, new.line));
         old.is_none_or(|old| old.start == new.start || is_ahead(new.psn, old.psn))

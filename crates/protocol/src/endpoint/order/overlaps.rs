@@ -2,7 +2,10 @@
 
 use alloc::collections::VecDeque;
 
+use crate::endpoint::stream::Stream;
 use crate::ids::RegionId;
+use crate::link::credits::is_ahead;
+use crate::operation::bulk::Bulk;
 
 /// Unit of order under [`OrderScope::Region`], in bytes.
 const LINE_BYTES: u64 = 256;
@@ -30,12 +33,39 @@ impl Lines {
 #[derive(Debug, Default)]
 pub(in crate::endpoint) struct Overlaps {
     /// Number of the last operation of each put, and its lines.
-    pub(in crate::endpoint) in_flight: VecDeque<(u32, Lines)>,
+    in_flight: VecDeque<(u32, Lines)>,
     /// True if the next put touches the lines of one in flight.
     pub(in crate::endpoint) blocks: bool,
 }
 
 impl Overlaps {
+    /// Records that all of a put is in packets of its stream.
+    pub(in crate::endpoint) fn note_cut(&mut self, put: Bulk, stream: &Stream) {
+        if let Bulk::Put { target, source, .. } = put
+            && source.length > 0
+        {
+            let last = stream.sender.next_operation().wrapping_sub(1);
+            let lines = Lines::of(target.region, target.offset, source.length);
+            self.in_flight.push_back((last, lines));
+        }
+        self.judge(stream);
+    }
+
+    /// Decides again if the next put of the stream must wait.
+    pub(in crate::endpoint) fn judge(&mut self, stream: &Stream) {
+        let visible = stream.sender.visible();
+        while self.in_flight.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
+            self.in_flight.pop_front();
+        }
+        self.blocks = match stream.bulk.front() {
+            Some(Bulk::Put { target, source, first: None, .. }) if source.length > 0 => {
+                let lines = Lines::of(target.region, target.offset, source.length);
+                self.in_flight.iter().any(|(_, other)| other.touches(&lines))
+            }
+            _ => false,
+        };
+    }
+
     pub(in crate::endpoint) fn clear(&mut self) {
         self.in_flight.clear();
         self.blocks = false;

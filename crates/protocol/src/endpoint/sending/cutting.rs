@@ -2,6 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::endpoint::peer::Peer;
+use crate::endpoint::stream::Stream;
 use crate::error::OperationError;
 use crate::ids::Class;
 use crate::operation::bulk::Bulk;
@@ -24,43 +25,44 @@ impl Endpoint {
 
     /// Cuts the next packet from the long transfers of a stream, if the window is open and nothing else waits.
     pub(in crate::endpoint) fn cut_bulk(&mut self, peer: &mut Peer, class: Class) {
-        let sender = &peer.senders[class.index()];
+        let sender = &peer.streams.of(class).sender;
         if sender.next().is_some() || !sender.window_open() {
             return;
         }
-        while let Some(bulk) = peer.bulk[class.index()].front().copied() {
+        while let Some(bulk) = peer.streams.of(class).bulk.front().copied() {
             let is_over = match bulk {
                 Bulk::Put { .. } => self.cut_put(peer, class, bulk),
                 Bulk::Get { group, target, into } => {
                     let request = Operation::Get { offset: target.offset, length: into.length as u32 };
-                    let sender = &mut peer.senders[class.index()];
+                    let Stream { sender, outstanding, .. } = peer.streams.of_mut(class);
                     let number = sender.append(Some((target.region, target.key)), &request);
                     let kind =
                         ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
                     let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
-                    peer.outstanding[class.index()].expect_reply(wait);
+                    outstanding.expect_reply(wait);
                     true
                 }
                 Bulk::Pull { group, offer, into } => {
                     let request = Operation::Pull { offer, length: into.length as u32 };
-                    let number = peer.senders[class.index()].append(None, &request);
+                    let Stream { sender, outstanding, .. } = peer.streams.of_mut(class);
+                    let number = sender.append(None, &request);
                     let kind =
                         ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
                     let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
-                    peer.outstanding[class.index()].expect_reply(wait);
-                    peer.pulls.push((number, offer, into.length));
+                    outstanding.expect_reply(wait);
+                    peer.seldom_mut().pulls.push((number, offer, into.length));
                     true
                 }
                 Bulk::GetData { .. } => self.cut_get_data(peer, class, bulk),
             };
             if is_over {
-                peer.bulk[class.index()].pop_front();
+                peer.streams.of_mut(class).pop_bulk();
                 if class == Class::Bulk {
                     peer.bulk_cut += 1;
-                    self.note_cut(peer, bulk);
+                    peer.note_cut(bulk);
                 }
             }
-            if peer.senders[class.index()].next().is_some() {
+            if peer.streams.of(class).sender.next().is_some() {
                 return;
             }
         }
@@ -79,7 +81,7 @@ impl Endpoint {
         assert!(position <= source.length, "a put is cut beyond its end");
         let length = (source.length - position).min(self.segment_bytes());
         let transfer = self.name_transfer(position, transfer);
-        let sender = &mut peer.senders[class.index()];
+        let Stream { sender, outstanding, bulk, .. } = peer.streams.of_mut(class);
         let mut last = sender.next_operation();
         let first = first.unwrap_or(last);
         if source.length > 0 {
@@ -88,7 +90,7 @@ impl Endpoint {
         let position = position + length;
         if position < source.length {
             if let Some(Bulk::Put { position: slot, first: first_slot, transfer: name, .. }) =
-                peer.bulk[class.index()].front_mut()
+                bulk.front_mut()
             {
                 *slot = position;
                 *first_slot = Some(first);
@@ -103,7 +105,7 @@ impl Endpoint {
             last = sender.append_after_payload((signal.region, signal.key), &update);
         }
         let wait = VisibleWait { first, last, command: Waiting::Part(group), error: None };
-        peer.outstanding[class.index()].expect_visible(wait);
+        outstanding.expect_visible(wait);
         true
     }
 
@@ -125,12 +127,13 @@ impl Endpoint {
         first: Option<u32>,
         error: OperationError,
     ) -> bool {
-        let next = peer.senders[class.index()].next_operation();
+        let Stream { sender, outstanding, .. } = peer.streams.of_mut(class);
+        let next = sender.next_operation();
         match first {
-            Some(first) if peer.senders[class.index()].visible() != next => {
+            Some(first) if sender.visible() != next => {
                 let last = next.wrapping_sub(1);
                 let wait = VisibleWait { first, last, command: Waiting::Part(group), error: Some(error) };
-                peer.outstanding[class.index()].expect_visible(wait);
+                outstanding.expect_visible(wait);
             }
             _ => self.end_part(group, Err(error)),
         }
@@ -157,12 +160,11 @@ impl Endpoint {
             answers: Some(operation),
             following: following(transfer, length - position - part),
         };
-        peer.senders[class.index()].append_gathered(None, source, |body| {
+        let Stream { sender, bulk, .. } = peer.streams.of_mut(class);
+        sender.append_gathered(None, source, |body| {
             get_data_header(body, operation, position as u32, part as usize);
         });
-        if let Some(Bulk::GetData { position: slot, transfer: name, .. }) =
-            peer.bulk[class.index()].front_mut()
-        {
+        if let Some(Bulk::GetData { position: slot, transfer: name, .. }) = bulk.front_mut() {
             *slot = position + part;
             *name = transfer;
         }

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use crate::ids::{NodeId, PortId};
 use crate::route::table::{STEP, hash_word};
 
-/// Paths to one node among which packets choose; empty if a stream has one path.
+/// Paths to one node among which packets choose; none if no path leads there.
 #[derive(Debug)]
 pub(in crate::endpoint) struct PathChoice {
     pub(in crate::endpoint) ports: Vec<PortId>,
@@ -29,12 +29,6 @@ impl PathChoice {
         // Single packets to many nodes begin on different paths.
         let next = usize::from(source.0) + usize::from(target.0);
         Self { ports: Vec::new(), tickets_max: 1, next, random }
-    }
-
-    /// Returns true if packets of one stream use several paths.
-    #[inline]
-    pub(in crate::endpoint) const fn are_several(&self) -> bool {
-        self.tickets_max > 1
     }
 
     /// Returns the next path in round robin.

@@ -15,6 +15,7 @@ use crate::contract::{DirectMemory, Fill};
 use crate::endpoint::Endpoint;
 use crate::endpoint::peer::{Peer, Reach};
 use crate::endpoint::sending::transmit::{gathered, place_operations};
+use crate::endpoint::stream::Stream;
 use crate::event::Event;
 use crate::forwarding::outgoing::Outgoing;
 use crate::ids::{Channel, Class, PortId};
@@ -105,7 +106,7 @@ impl Endpoint {
             return self.transmit_data(now, port, Channel(0), out);
         };
         let fresh = self.send_next(now, &mut run, out, |_, _| Some(Ok(())));
-        let packet = run.peer.senders[run.class.index()].last_fresh();
+        let packet = run.peer.streams.of(run.class).sender.last_fresh();
         let source =
             packet.filter(|_| fresh.is_some_and(|fresh| fresh.is_gathered)).and_then(|packet| packet.source);
         self.close_run(run);
@@ -126,9 +127,8 @@ impl Endpoint {
         let (node, class) = line.front().copied().filter(|_| line.len() == 1)?;
         let outgoing = self.forwarder.begin_outgoing(port)?;
         let peer = self.peers[node.index()].take()?;
-        let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
-        if !is_known || peer.may_have_acks_due || peer.reach == Reach::Lost || peer.path_choice.are_several()
-        {
+        let is_known = peer.streams.of(class).headers.template(port).is_some();
+        if !is_known || peer.may_have_acks_due || peer.reach == Reach::Lost || peer.uses_several_paths() {
             self.put_back(peer);
             return None;
         }
@@ -141,10 +141,10 @@ impl Endpoint {
         let Run { port, mut peer, class, outgoing } = run;
         self.forwarder.end_outgoing(port, &outgoing);
         if outgoing.has_sent() {
-            self.arm(peer.senders[class.index()].deadline());
+            self.arm(peer.streams.of(class).sender.deadline());
             if !peer.is_sendable(class) {
                 self.ready_data[port.index()].of_mut(Channel(0)).pop_front();
-                peer.tickets[class.index()] = 0;
+                peer.streams.of_mut(class).tickets = 0;
             }
         }
         self.put_back(peer);
@@ -161,15 +161,16 @@ impl Endpoint {
         out: &mut [u8],
         read: impl FnOnce(&PayloadSource, &mut [u8]) -> Option<Result<(), MemoryFault>>,
     ) -> Option<Fresh> {
-        let Run { peer, class, outgoing, .. } = run;
+        let Run { port, peer, class, outgoing } = run;
         let class = *class;
         let more_bulk = peer.has_more_bulk(class) && {
             self.cut_bulk(peer, class);
             peer.has_more_bulk(class)
         };
-        let (_, template) = peer.templates[class.index()].as_ref()?;
+        let Stream { sender, headers, .. } = peer.streams.of_mut(class);
+        let template = headers.template(*port)?;
         let forwarder = &mut self.forwarder;
-        peer.senders[class.index()].send_fresh(now, |packet, psn, is_last| {
+        sender.send_fresh(now, |packet, psn, is_last| {
             let length = OPERATIONS + packet.length();
             let mut unread = None;
             if let Some(source) = &packet.source {

@@ -1,10 +1,13 @@
 //! Spreading of packets over several paths: tickets for the packets of a stream that are ready.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::config::PathPolicy;
 use crate::endpoint::Endpoint;
 use crate::endpoint::peer::Peer;
+use crate::endpoint::sending::path_choice::PathChoice;
+use crate::endpoint::stream::Stream;
 use crate::ids::{Class, PortId};
 use crate::operation::bulk::Bulk;
 
@@ -21,9 +24,11 @@ impl Endpoint {
         }
         let ports: Vec<_> = self.forwarder.shortest_paths(peer.node).collect();
         let per_path = if policy == PathPolicy::Spray { TICKETS_PER_RANDOM_PATH } else { TICKETS_PER_PATH };
-        peer.path_choice.tickets_max = (per_path * ports.len() as u16).max(1);
-        let mut lost = core::mem::replace(&mut peer.path_choice.ports, ports);
-        lost.retain(|port| !peer.path_choice.ports.contains(port));
+        let (source, target) = (self.config().node, peer.node);
+        let choice = peer.path_choice.get_or_insert_with(|| Box::new(PathChoice::new(source, target)));
+        choice.tickets_max = (per_path * ports.len() as u16).max(1);
+        let mut lost = core::mem::replace(&mut choice.ports, ports);
+        lost.retain(|port| !choice.ports.contains(port));
         lost
     }
 
@@ -31,29 +36,31 @@ impl Endpoint {
     #[cold]
     pub(in crate::endpoint) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
         let wanted = self.packets_ready(peer, class);
-        while peer.tickets[class.index()] < wanted && !peer.path_choice.ports.is_empty() {
+        let Peer { path_choice: Some(choice), streams, node, .. } = peer else { return };
+        let stream = streams.of_mut(class);
+        while stream.tickets < wanted && !choice.ports.is_empty() {
             let port = match self.config().paths.policy {
-                PathPolicy::RoundRobin => peer.path_choice.round_robin(),
-                PathPolicy::Spray => peer.path_choice.at_random(),
-                _ => peer.path_choice.least(|port| {
+                PathPolicy::RoundRobin => choice.round_robin(),
+                PathPolicy::Spray => choice.at_random(),
+                _ => choice.least(|port| {
                     let channel = self.forwarder.own_channel(port, class);
                     let streams = self.ready_data[port.index()].of(channel).len();
                     self.forwarder.backlog(port, channel, streams)
                 }),
             };
-            peer.tickets[class.index()] += 1;
+            stream.tickets += 1;
             let channel = self.forwarder.own_channel(port, class);
-            self.ready_data[port.index()].of_mut(channel).push_back((peer.node, class));
+            self.ready_data[port.index()].of_mut(channel).push_back((*node, class));
         }
     }
 
     /// Number of packets that a stream could send now, limited by its tickets.
     fn packets_ready(&self, peer: &Peer, class: Class) -> u16 {
-        let sender = &peer.senders[class.index()];
-        let most = usize::from(peer.path_choice.tickets_max);
+        let Stream { sender, bulk, .. } = peer.streams.of(class);
+        let most = usize::from(peer.tickets_max());
         let sendable = most.min(sender.sendable_max());
         let mut uncut = 0;
-        for bulk in &peer.bulk[class.index()] {
+        for bulk in bulk {
             if uncut >= sendable {
                 break;
             }

@@ -8,6 +8,7 @@ use crate::ids::{Channel, Class, PortId};
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
 use crate::transport::packet::PayloadSource;
+use crate::transport::settings::is_short;
 use crate::wire::frame::{FabricHeader, StreamAck};
 use crate::wire::header_prediction::{FreshPacket, Numbers, Template};
 use crate::wire::layout::{FABRIC, OPERATIONS};
@@ -17,7 +18,7 @@ impl Endpoint {
     /// Records that a stream may have something to send.
     #[inline]
     pub(in crate::endpoint) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
-        if peer.tickets[class.index()] < peer.path_choice.tickets_max
+        if peer.streams.of(class).tickets < peer.tickets_max()
             && peer.is_sendable(class)
             && peer.reach == Reach::Reached
         {
@@ -26,11 +27,11 @@ impl Endpoint {
     }
 
     fn put_in_line(&mut self, peer: &mut Peer, class: Class) {
-        if peer.path_choice.are_several() {
+        if peer.uses_several_paths() {
             return self.spread_tickets(peer, class);
         }
         let Some(port) = peer.ports[class.index()] else { return };
-        peer.tickets[class.index()] = 1;
+        peer.streams.of_mut(class).tickets = 1;
         let channel = self.forwarder.own_channel(port, class);
         self.ready_data[port.index()].of_mut(channel).push_back((peer.node, class));
     }
@@ -38,7 +39,7 @@ impl Endpoint {
     /// Records that an acknowledgement to a peer is due.
     pub(in crate::endpoint) fn queue_ack(&mut self, peer: &mut Peer) {
         peer.may_have_acks_due = true;
-        if peer.is_ack_queued || !peer.receivers.iter().any(crate::transport::receiver::Receiver::ack_due) {
+        if peer.is_ack_queued || !peer.streams.iter().any(|(_, stream)| stream.receiver.ack_due()) {
             return;
         }
         let Some(port) = peer.ports[Class::Reply.index()] else { return };
@@ -80,11 +81,11 @@ impl Endpoint {
         operations.clear();
         let mut count = 0;
         for class in Class::ALL {
-            if !peer.receivers[class.index()].has_ack_due() {
+            if !peer.streams.of(class).receiver.has_ack_due() {
                 continue;
             }
             let operation = peer.acknowledged_operation(class);
-            let receiver = &mut peer.receivers[class.index()];
+            let receiver = &mut peer.streams.of_mut(class).receiver;
             let hole = receiver.acknowledge(&mut self.bitmap);
             let (marked, psn) = (receiver.take_mark(), receiver.expected());
             Operation::Ack { class, psn, operation, hole, marked, bitmap: &self.bitmap }
@@ -113,17 +114,17 @@ impl Endpoint {
         length: usize,
         out: &mut [u8],
     ) -> Passage {
-        if let Some((through, template)) = &peer.ack_template
-            && *through == port
-        {
+        if let Some(template) = peer.ack_headers.template(port) {
             let link = self.forwarder.number_ack_plain(port, length);
             let fresh = FreshPacket { operation_count, ..FreshPacket::default() };
             template.write_fresh(out, length - FABRIC, &link, fresh);
             return Passage::Plain;
         }
-        FabricHeader { operation_count, ..peer.headers[Class::Reply.index()] }.write(out);
+        FabricHeader { operation_count, ..self.fixed_header(peer, Class::Reply) }.write(out);
         let passage = self.forwarder.finish_own(port, Channel(0), out, false, length);
-        peer.ack_template = self.template_of(port, passage, out);
+        if peer.streams.iter().any(|(_, stream)| !is_short(stream.receiver.expected())) {
+            peer.ack_headers.set_template(self.template_of(port, passage, out));
+        }
         passage
     }
 
@@ -168,13 +169,13 @@ impl Endpoint {
     /// Ends the turn of the first queued stream: moves it to the end of the queue, or removes it.
     fn end_turn(&mut self, port: PortId, channel: Channel, peer: &mut Peer, class: Class) {
         let line = self.ready_data[port.index()].of_mut(channel);
-        if peer.path_choice.are_several() {
+        if peer.uses_several_paths() {
             line.pop_front();
-            peer.tickets[class.index()] -= 1;
+            peer.streams.of_mut(class).tickets -= 1;
             self.queue_data(peer, class);
         } else if peer.reach == Reach::Lost || !peer.is_sendable(class) {
             line.pop_front();
-            peer.tickets[class.index()] = 0;
+            peer.streams.of_mut(class).tickets = 0;
         } else if line.len() > 1 {
             line.rotate_left(1);
         }
@@ -192,19 +193,19 @@ impl Endpoint {
         if peer.has_more_bulk(class) {
             self.cut_bulk(peer, class);
         }
-        let Some(index) = peer.senders[class.index()].next() else { return Sending::Nothing };
+        let Some(index) = peer.streams.of(class).sender.next() else { return Sending::Nothing };
         self.withdraw_answer(peer, class, index);
-        let length = OPERATIONS + peer.senders[class.index()].packet(index).length();
+        let length = OPERATIONS + peer.streams.of(class).sender.packet(index).length();
         if !self.forwarder.admits_own(port, channel, length) {
             self.forwarder.note_stall(now, port, channel, length);
             return Sending::Stalled;
         }
         let passage = self.write_headers(port, peer, class, index, length, out);
-        let sender = &mut peer.senders[class.index()];
+        let path = if peer.uses_several_paths() { port.0 } else { 0 };
+        let sender = &mut peer.streams.of_mut(class).sender;
         let packet = sender.packet(index);
         place_operations(packet, out);
         let body = packet.source.as_ref().map_or(Body::Written, gathered);
-        let path = if peer.path_choice.are_several() { port.0 } else { 0 };
         if sender.note_sent(now, index, path) {
             self.forwarder.count_retransmission(port);
         }
@@ -226,14 +227,13 @@ impl Endpoint {
         out: &mut [u8],
     ) -> Passage {
         let ack = self.piggyback(peer);
-        let (more_bulk, sender) = (peer.has_more_bulk(class), &peer.senders[class.index()]);
+        let (more_bulk, stream) = (peer.has_more_bulk(class), peer.streams.of(class));
+        let sender = &stream.sender;
         let (packet, psn, is_last) = (sender.packet(index), sender.psn(index), sender.is_last(index));
         let ack_now = is_last && !(more_bulk && sender.window_open());
         let (operation_count, first_operation) = (packet.operation_count, packet.first_operation);
         let again = packet.transmissions > 0;
-        if let Some((through, template)) = &peer.templates[class.index()]
-            && *through == port
-        {
+        if let Some(template) = stream.headers.template(port) {
             let link = self.forwarder.number_plain(port, length);
             let length = (length - FABRIC) as u16;
             template.write(
@@ -242,18 +242,20 @@ impl Endpoint {
             );
             return Passage::Plain;
         }
-        let fixed = peer.headers[class.index()];
+        let fixed = self.fixed_header(peer, class);
         FabricHeader { operation_count, first_operation, psn, again, ack_now, ack, ..fixed }.write(out);
         let channel = self.forwarder.own_channel(port, class);
         let passage = self.forwarder.finish_own(port, channel, out, true, length);
-        peer.templates[class.index()] = self.template_of(port, passage, out);
+        if !is_short(psn) {
+            peer.streams.of_mut(class).headers.set_template(self.template_of(port, passage, out));
+        }
         passage
     }
 
     /// Replaces an answer of a get whose bytes may no longer be read by a refusal under the same number. The
     /// requester then gets an error instead of invalid bytes.
     fn withdraw_answer(&mut self, peer: &mut Peer, class: Class, index: usize) {
-        let sender = &mut peer.senders[class.index()];
+        let sender = &mut peer.streams.of_mut(class).sender;
         let Some(source) = sender.packet(index).source else { return };
         let Some(number) = source.answers else { return };
         if self.regions.holds(source.region, source.offset, source.length as u64) {
@@ -270,12 +272,13 @@ impl Endpoint {
         if !peer.may_have_acks_due {
             return None;
         }
-        let class = Class::ALL.into_iter().find(|class| peer.receivers[class.index()].may_piggyback());
+        let found = peer.streams.iter().find(|(_, stream)| stream.receiver.may_piggyback());
+        let class = found.map(|(class, _)| class);
         // Acknowledgements that could not be carried need no search before more packets have arrived.
         peer.may_have_acks_due = class.is_some();
         let class = class?;
         let operation = peer.acknowledged_operation(class);
-        let receiver = &mut peer.receivers[class.index()];
+        let receiver = &mut peer.streams.of_mut(class).receiver;
         receiver.acknowledge(&mut self.bitmap);
         Some(StreamAck { class, psn: receiver.expected(), operation })
     }
