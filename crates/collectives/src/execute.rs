@@ -69,6 +69,10 @@ pub trait Surroundings {
         let _ = (how, target, source, length);
         Ok(false)
     }
+    /// Notes work that was done: it has read and written `moved` bytes together, and computed `reduced` bytes of results.
+    fn note_work(&mut self, moved: usize, reduced: usize) {
+        let _ = (moved, reduced);
+    }
     /// Returns true if several calls of [`Self::combine`] for the operands of a fold keep as much of a value as an accumulator does.
     fn folds_exactly(&self) -> bool {
         false
@@ -345,8 +349,12 @@ impl Run {
                 }
                 Some(Action::Work(_)) if budget == 0 => return Ok(RunState::Again),
                 Some(Action::Work(piece)) => {
+                    let before = self.worked;
                     let moved = work(around, program, piece, &mut self.worked, blocks, budget)?;
                     budget = budget.saturating_sub(moved);
+                    let (moves, reductions) = amounts(program, &piece);
+                    let done = self.worked - before;
+                    around.note_work(done * moves, done * reductions);
                     let target_bytes = piece.target().bytes(blocks.kernel.element_bytes()).len();
                     assert!(self.worked <= target_bytes, "more work is done than there is");
                     if self.worked == target_bytes {
@@ -360,6 +368,18 @@ impl Run {
                     self.cursor.advance();
                 }
             }
+        }
+    }
+}
+
+/// Returns how often each byte of the target of a piece of work is read or written, and how often it is computed.
+fn amounts(program: &Program, piece: &Local) -> (usize, usize) {
+    match piece {
+        Local::Copy { .. } => (2, 0),
+        Local::Reduce { .. } => (3, 1),
+        Local::Fold { .. } => {
+            let operands = program.sources(piece).len();
+            (operands + 1, operands.saturating_sub(1))
         }
     }
 }

@@ -39,6 +39,7 @@ pub use model::links::wire::{
     Checks, FrameBuffer, HostEnd, PayloadMode, Reception, WireKind, WireProperties,
 };
 pub use model::listing::Setting;
+pub use model::members::device::DeviceModel;
 pub use model::members::hosts::HostPlan;
 pub use model::members::hub::SwitchKind;
 pub use model::members::local::{LocalPath, LocalPlan};

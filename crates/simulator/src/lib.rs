@@ -8,7 +8,8 @@
 //! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
 //! of frames, reused) · `leases` (frames that a member holds) · `memory` (payloads of long transfers, the memories
 //! that take them, and a memory as its node sees it) · `link` (one direction of one link) · `fabric` (all links:
-//! from commit to arrival) · `wires` (the fabric as one member sees it) · `seat` (one member and its poll) ·
+//! from commit to arrival) · `wires` (the fabric as one member sees it) · `device` (the GPU of a
+//! node) · `seat` (one member and its poll) ·
 //! [`rack`] (all members, the run) · [`parts`] (the same on several threads) · [`rack::actions`] (actions of a test or a fault script on the rack) ·
 //! `rack::play_faults` (a fault script, played) · `ledger` (oracle of all operations) · `trace`, `recording`,
 //! [`watchdog`], [`outcome`], `results` (results of a run).
@@ -16,6 +17,7 @@
 //! The crate does not read files, print, or read a real clock.
 #![forbid(unsafe_code)]
 
+mod device;
 mod fabric;
 mod frames;
 mod ids;

@@ -16,6 +16,7 @@ use rackloom_protocol::{
 
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
 
+use crate::device::Device;
 use crate::fabric::Fabric;
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
@@ -113,6 +114,8 @@ pub(crate) struct Seat {
     pub(crate) activity: Activity,
     /// Path to the memory of nodes of the same server, if it has such peers.
     pub(crate) local: Option<Box<Local>>,
+    /// GPU of the node, if the plan has a model of one.
+    pub(crate) device: Option<Box<Device>>,
     /// Operations of the job by path, if other nodes of the server could share memory.
     pub(crate) paths: Option<PathReport>,
     /// Memory faults from a fault script.
@@ -143,6 +146,7 @@ pub(crate) struct Seat {
 struct ObservedSeat<'a> {
     endpoint: &'a mut Endpoint,
     local: Option<&'a mut Local>,
+    device: Option<&'a mut Device>,
     paths: Option<&'a mut PathReport>,
     payload_table: Rc<PayloadTable>,
     node: NodeId,
@@ -158,7 +162,10 @@ impl rackloom_jobs::Seat for ObservedSeat<'_> {
             None => CommandPath::Frames,
         };
         if taken == CommandPath::Frames {
-            self.endpoint.handle_command(now, command)?;
+            match &mut self.device {
+                Some(device) => device.command(now, command, self.endpoint)?,
+                None => self.endpoint.handle_command(now, command)?,
+            }
         }
         if let Some(paths) = &mut self.paths {
             match taken {
@@ -198,6 +205,7 @@ impl Seat {
             job: None,
             activity: Activity::Alive,
             local: None,
+            device: None,
             paths: None,
             memory_faults: None,
             finished: false,
@@ -304,7 +312,7 @@ impl Seat {
         for _ in 0..ROUNDS_MAX {
             let reported = events.len();
             let of_advance = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = SeatMemory::new(memories, self.node, &mut requests, of_advance);
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, of_advance).at(now);
             let commands = self.advance(now, &mut memory, &mut result);
             if self.local.is_some() {
                 is_settled = false;
@@ -317,9 +325,13 @@ impl Seat {
                 };
                 self.work_locally(now, fabric, around);
             }
+            if let (Some(device), Body::Endpoint(endpoint)) = (&mut self.device, &mut self.body) {
+                is_settled = false;
+                device.poll(now, endpoint, events);
+            }
             let has_ended = events.len() > reported;
             let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = SeatMemory::new(memories, self.node, &mut requests, faults);
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, faults).at(now);
             if is_settled && commands == 0 {
                 // A build with assertions polls nevertheless.
                 if !cfg!(debug_assertions) {
@@ -347,6 +359,9 @@ impl Seat {
             memories.report_to_ledger(now, self.node, &events[reported..]);
             if let Some(local) = &mut self.local {
                 events[reported..].iter().for_each(|event| local.handle_event(event));
+            }
+            if let Some(device) = &mut self.device {
+                events[reported..].iter().for_each(|event| device.handle_event(event));
             }
             if let Some(job) = &mut self.job {
                 events[reported..].iter().for_each(|event| job.handle_event(now, event));
@@ -379,9 +394,9 @@ impl Seat {
             return 0;
         }
         let payload_table = Rc::clone(&memory.memories.payload_table);
-        let (local, paths) = (self.local.as_deref_mut(), self.paths.as_mut());
-        let mut observed =
-            ObservedSeat { endpoint, local, paths, payload_table, node: self.node, commands: 0 };
+        let (local, device) = (self.local.as_deref_mut(), self.device.as_deref_mut());
+        let (paths, node) = (self.paths.as_mut(), self.node);
+        let mut observed = ObservedSeat { endpoint, local, device, paths, payload_table, node, commands: 0 };
         match job.advance(now, &mut observed, memory) {
             Progress::Running(wake_at) => result.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {

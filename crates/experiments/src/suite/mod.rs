@@ -37,6 +37,8 @@ pub fn all() -> &'static [&'static Experiment] {
         &racks::rechoice::RECHOICE,
         &efficiency::packing_load::PACKING_LOAD,
         &racks::bisection::BISECTION,
+        &efficiency::device_paths::DEVICE_PATHS,
+        &racks::reduction_time::REDUCTION_TIME,
     ];
     ALL
 }

@@ -9,6 +9,7 @@ pub mod blocking;
 pub mod buffer;
 pub mod collective;
 pub mod credits;
+pub mod device;
 pub mod failure;
 pub mod latency;
 pub mod pause;

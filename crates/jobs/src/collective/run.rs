@@ -187,6 +187,10 @@ impl Surroundings for OnPoll<'_, '_> {
         combine(self.poll.memory, &Combine { target, source, length, how }).map_err(Fault)
     }
 
+    fn note_work(&mut self, moved: usize, reduced: usize) {
+        self.poll.memory.note_work(moved as u64, reduced as u64);
+    }
+
     fn folds_exactly(&self) -> bool {
         self.symbols.is_some()
     }

@@ -169,6 +169,9 @@ impl JobMemory for GroupMemory<'_> {
             ..*combine
         })
     }
+    fn note_work(&mut self, moved_bytes: u64, reduced_bytes: u64) {
+        self.memory.note_work(moved_bytes, reduced_bytes);
+    }
     fn elided_bytes(&self, region: RegionId) -> Option<u64> {
         self.memory.elided_bytes(self.group.region(region))
     }

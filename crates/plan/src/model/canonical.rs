@@ -125,6 +125,7 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
         security: _,
         switch,
         local,
+        device,
         timers,
         transport,
         packing,
@@ -154,6 +155,7 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
     self::job(job, to);
     to.section("expect", expect);
     self::local(local, to);
+    to.section("device", device);
     for quota in tenants {
         to.section(&format!("tenants.{}", quota.tenant.0), quota);
     }

@@ -109,6 +109,7 @@ impl Plan {
         for (server, own) in self.local.of_servers.iter().filter(|(_, own)| **own != self.local.of_rack) {
             list.section(own, &format!("servers.{server}.local"));
         }
+        list.section(&self.device, "device");
         for quota in &self.tenants {
             list.section(quota, &format!("tenants.{}", quota.tenant.0));
         }

@@ -28,6 +28,7 @@ use crate::model::links::channels::ChannelPlan;
 use crate::model::links::credits::CreditChoice;
 use crate::model::links::link::{LinkPlan, LinkProfile};
 use crate::model::links::wire::{Checks, WireKind};
+use crate::model::members::device::DeviceModel;
 use crate::model::members::hosts::HostPlan;
 use crate::model::members::hub::SwitchKind;
 use crate::model::members::local::LocalPlan;
@@ -61,6 +62,8 @@ pub struct Plan {
     pub switch: SwitchKind,
     /// Paths between the memories of nodes of one server, in virtual time.
     pub local: LocalPlan,
+    /// Model of the GPU of every node, in virtual time.
+    pub device: DeviceModel,
     /// Timers that detect dead links between real processes. See [`Plan::timers_on`].
     pub timers: LinkTimers,
     /// Retransmission, windows and acknowledgements between real processes. See [`Plan::transport_on`].

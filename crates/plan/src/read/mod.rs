@@ -75,6 +75,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         security: security::read(reader, &rack),
         switch,
         local,
+        device: settings::device(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         stated: settings::stated(&rack),

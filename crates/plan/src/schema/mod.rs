@@ -36,6 +36,7 @@ pub(crate) use crate::model::links::loss::{BURST, LOSS_BY_KIND};
 pub(crate) use crate::model::links::of_link::{LINK_CHANNELS, LINK_CREDITS};
 pub(crate) use crate::model::links::pause::PFC;
 pub(crate) use crate::model::links::retry::LLR;
+pub(crate) use crate::model::members::device::DEVICE;
 pub(crate) use crate::model::members::hosts::HOST;
 pub(crate) use crate::model::members::local::LOCAL;
 pub(crate) use crate::model::members::member::{SECURITY, TENANT};

@@ -5,6 +5,7 @@ use crate::model::jobs::expect::EXPECT;
 use crate::model::links::channels::CHANNELS;
 use crate::model::links::credits::CREDITS;
 use crate::model::links::link::LINK;
+use crate::model::members::device::DEVICE;
 use crate::model::members::local::LOCAL;
 use crate::model::members::member::{SECURITY, TENANT};
 use crate::model::members::paths::PATHS;
@@ -57,6 +58,12 @@ const STRUCTURE: &[Key] = &[
         Kind::Table(&LOCAL),
         "",
         "The path between the memories of nodes of one server, in virtual time. `servers` sets it for single servers.",
+    ),
+    key(
+        "device",
+        Kind::Table(&DEVICE),
+        "",
+        "Model of the GPU of every node, in virtual time: what limits its own part of communication.",
     ),
     key(
         "hosts",

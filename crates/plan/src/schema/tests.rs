@@ -102,8 +102,10 @@ fn a_default_that_is_spelled_out_changes_nothing() {
     let base = "name: r\nshape: {ring: {nodes: 4}}\n";
     let hash = |text: &str| Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash;
     let mut spelled_out = 0;
-    let tables =
-        [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT, &LOCAL];
+    let tables = [
+        &RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT, &LOCAL,
+        &DEVICE,
+    ];
     let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH, &TRAFFIC];
     for table in tables.into_iter().chain(jobs) {
         // With no settings, a job is equal to the job of its name alone.
@@ -146,6 +148,7 @@ fn one_declaration_brings_a_key_everywhere() {
         ("link.pfc.quanta", "512", "links.n0--n1.pfc.quanta=512"),
         ("link.mac_latency", "20ns", "links.n0--n1.mac_latency=20"),
         ("local.latency", "1us", "local.latency=1000"),
+        ("device.bulk_latency", "1us", "device.bulk_latency=1000"),
         ("watchdog", "5s", "watchdog=5000000000"),
         ("expect.retransmitted_max", "7", "expect.retransmitted_max=7"),
         ("job.traffic.messages", "3", "job.traffic.messages=3"),

@@ -85,6 +85,11 @@ pub trait JobMemory: Memory {
         let _ = region;
         None
     }
+    /// Notes work of the job in its own memory: it has read and written `moved_bytes` together, and computed `reduced_bytes` of
+    /// results. For engines that model the time of work; then [`Memory::is_busy`] holds until its end.
+    fn note_work(&mut self, moved_bytes: u64, reduced_bytes: u64) {
+        let _ = (moved_bytes, reduced_bytes);
+    }
     /// Combines values within this memory, if the memory does such work itself; later requests see the result.
     /// Returns false if it does not, and nothing has changed.
     ///

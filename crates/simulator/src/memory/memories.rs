@@ -11,6 +11,7 @@ use crc_fast::crc64_nvme;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Event, Instant, MemoryFault, NodeId, RegionId};
 
+use crate::device::WorkClock;
 use crate::ledger::{AllMemories, Ledger};
 use crate::memory::payload::{Payload, PayloadTable};
 use crate::memory::pending_copies::{PendingCopies, PendingCopy, RegionOffset};
@@ -33,6 +34,8 @@ pub(crate) struct NodeMemory {
     pub(crate) awaited: Spans,
     /// Bytes that other nodes have written, by region, if payloads are elided.
     elided: Vec<(RegionId, u64)>,
+    /// Clock of the node's own work, if that takes time.
+    pub(crate) work: Option<WorkClock>,
 }
 
 impl NodeMemory {
@@ -86,7 +89,7 @@ impl Memories {
         self.settle_all();
         let memory = &mut self.nodes[node.index()];
         self.payload_table.keep_all(node, &memory.bytes);
-        *memory = NodeMemory::default();
+        *memory = NodeMemory { work: memory.work.take(), ..NodeMemory::default() };
         &mut memory.bytes
     }
 

@@ -20,6 +20,8 @@ use crate::wires::MemberWires;
 /// Memory of one node during its poll.
 #[derive(Debug)]
 pub(crate) struct SeatMemory<'m> {
+    /// Time of the poll; zero for an access without one.
+    now: Instant,
     pub(crate) node: NodeId,
     pub(crate) memories: &'m mut Memories,
     /// Counts requests for other nodes: the watchdog's measure of progress.
@@ -36,7 +38,13 @@ impl<'m> SeatMemory<'m> {
         requests: &'m mut u64,
         faults: Option<(Instant, &'m mut MemoryFaults)>,
     ) -> Self {
-        Self { node, memories, requests, faults }
+        Self { now: Instant::ZERO, node, memories, requests, faults }
+    }
+
+    /// Sets the time of the poll, for work of the node.
+    pub(crate) const fn at(mut self, now: Instant) -> Self {
+        self.now = now;
+        self
     }
 }
 
@@ -201,6 +209,10 @@ impl Memory for SeatMemory<'_> {
         memory_faults.poll(*now)
     }
 
+    fn is_busy(&self) -> bool {
+        self.memories.node(self.node).work.as_ref().is_some_and(|work| work.is_busy(self.now))
+    }
+
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.before_read(region, offset, out.len() as u64);
         self.own().bytes.read(region, offset, out)
@@ -214,6 +226,12 @@ impl JobMemory for SeatMemory<'_> {
         let length = bytes.len() as u64;
         self.memories.with_ledger(|ledger| ledger.note_own_write(self.node, region, offset, length));
         self.put_in(region, offset, bytes)
+    }
+
+    fn note_work(&mut self, moved_bytes: u64, reduced_bytes: u64) {
+        if let Some(work) = &self.memories.node(self.node).work {
+            work.add(self.now, moved_bytes, reduced_bytes);
+        }
     }
 
     fn elided_bytes(&self, region: RegionId) -> Option<u64> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
+use rackloom_plan::{Clock, DeviceModel, ForwardingPlan, LinkPlan, Plan};
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{
@@ -24,6 +24,7 @@ use rackloom_protocol::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::device::Device;
 use crate::fabric::{Fabric, FrameObserver};
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
@@ -144,6 +145,9 @@ impl Simulation {
             Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, buffer_bytes, payload_table);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.settings.watchdog_ns);
+        for node in (0..).map(NodeId).take(graph.endpoint_count()) {
+            simulation.equip(node, plan.device);
+        }
         if plan.has_memory_peers() {
             simulation.count_paths(plan);
         }
@@ -152,6 +156,13 @@ impl Simulation {
         }
         simulation.awaited = simulation.seats.iter().filter(|seat| seat.is_awaited()).count();
         simulation
+    }
+
+    /// Gives a node its GPU, if the plan has a model of one.
+    fn equip(&mut self, node: NodeId, model: DeviceModel) {
+        let Some(seat) = self.seats.get_mut(node) else { return };
+        seat.device = Device::new(model).map(Box::new);
+        self.memories.node_mut(node).work = seat.device.as_ref().and_then(|device| device.work_clock());
     }
 
     /// Lets nodes of one server use each other's memory. They run together then: an operation of one affects another at once.
@@ -454,7 +465,8 @@ impl Simulation {
         let seat = &self.seats[member];
         let late = seat.memory_faults.as_ref().map(|memory_faults| memory_faults.next_due());
         let local = seat.local.as_ref().map(|local| local.next_due());
-        let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
+        let device = seat.device.as_ref().map(|device| device.next_due(self.now));
+        let due = late.into_iter().chain(local).chain(device).filter(|at| *at < Instant::NEVER);
         if let Some(at) = result.wake_at.into_iter().chain(due).min() {
             self.wake(member, at);
         }

@@ -78,7 +78,8 @@ impl Simulation {
             endpoint: match &seat.body {
                 Body::Endpoint(endpoint) => {
                     let local = seat.local.iter().flat_map(|local| local.waiting_for());
-                    endpoint.waiting_for().into_iter().chain(local).collect()
+                    let device = seat.device.iter().filter_map(|device| device.waiting_for());
+                    endpoint.waiting_for().into_iter().chain(local).chain(device).collect()
                 }
                 _ => Vec::new(),
             },

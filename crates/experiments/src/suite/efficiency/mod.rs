@@ -1,5 +1,6 @@
 //! Experiments about the share of a link that is payload, and about filling a round trip.
 
+pub(super) mod device_paths;
 pub(super) mod outstanding_loads;
 pub(super) mod packing;
 pub(super) mod packing_latency;

@@ -7,3 +7,4 @@ pub(super) mod path_loss;
 pub(super) mod path_policies;
 pub(super) mod patterns;
 pub(super) mod rechoice;
+pub(super) mod reduction_time;

@@ -1,5 +1,6 @@
 //! Members: nodes, switches, hosts, and paths between them.
 
+pub(crate) mod device;
 pub(crate) mod hosts;
 pub(crate) mod hub;
 pub(crate) mod local;

@@ -3,6 +3,7 @@
 use rackloom_protocol::{LinkTimers, PackingConfig, SharedBufferConfig, TransportConfig};
 
 use crate::model::links::credits::CreditChoice;
+use crate::model::members::device::DeviceModel;
 use crate::model::members::paths::PathPlan;
 use crate::model::times::stated::{Stated, TimingKey};
 use crate::model::times::timers::TIMERS_DEFAULT;
@@ -48,6 +49,11 @@ pub(crate) fn paths(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PathPlan {
 pub(crate) fn packing(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PackingConfig {
     let fields = reader.open_under(rack, "packing", &schema::PACKING);
     reader.section(&fields, PACKING_DEFAULT)
+}
+
+pub(crate) fn device(reader: &mut Reader<'_>, rack: &Fields<'_>) -> DeviceModel {
+    let fields = reader.open_under(rack, "device", &schema::DEVICE);
+    reader.section(&fields, DeviceModel::default())
 }
 
 pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> ForwardingPlan {

@@ -1,0 +1,145 @@
+//! Model of a GPU in virtual time: what limits a node's own part of communication, beside its links.
+//!
+//! A GPU reaches remote memory on two paths. Its processors load and store from registers: many units, each with a few operations
+//! in flight. Copy engines move large blocks: few engines, each with a few transfers in flight, and a longer time from request to
+//! begin. Reductions and copies of a collective take time in the node's own memory.
+//!
+//! This file holds the numbers. The simulator applies them; real processes have a machine of their own.
+
+use crate::model::bounds::{MILLISECOND_NS, RATE_MAX};
+use crate::setting::section::section;
+use crate::setting::table::Kind;
+
+/// Largest number of units, engines and operations in flight.
+const NUMBER_MAX: u64 = 100_000;
+
+section! {
+    /// Limits of every GPU node.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DeviceModel: DEVICE = "device" {
+        /// Units that load, store and perform atomics. 0: nothing limits them.
+        load_store_units: u32 {
+            form = Kind::Count(0, NUMBER_MAX);
+            default = 0;
+        }
+        /// Operations that one of these units has in flight.
+        load_store_in_flight: u32 {
+            form = Kind::Count(1, NUMBER_MAX);
+            default = 64;
+            ours = true;
+        }
+        /// Time from the request of a load, store or atomic to its begin.
+        load_store_latency_ns: u64 {
+            key = "load_store_latency";
+            form = Kind::Time(0, MILLISECOND_NS);
+            default = 0;
+        }
+        /// Engines that perform puts, gets and messages. 0: nothing limits them.
+        bulk_engines: u32 {
+            form = Kind::Count(0, NUMBER_MAX);
+            default = 0;
+        }
+        /// Transfers that one engine has in flight.
+        bulk_in_flight: u32 {
+            form = Kind::Count(1, NUMBER_MAX);
+            default = 4;
+            ours = true;
+        }
+        /// Time from the request of a put, get or message to its begin.
+        bulk_latency_ns: u64 {
+            key = "bulk_latency";
+            form = Kind::Time(0, MILLISECOND_NS);
+            default = 0;
+        }
+        /// Bits per second that a node's reductions and copies within its own memory read and write together.
+        memory_rate_bits_per_s: Option<u64> {
+            key = "memory_rate";
+            form = Kind::Rate(1_000_000, RATE_MAX);
+            default = None;
+        }
+        /// Bits per second of the results of a node's reductions.
+        reduction_rate_bits_per_s: Option<u64> {
+            key = "reduction_rate";
+            form = Kind::Rate(1_000_000, RATE_MAX);
+            default = None;
+        }
+    }
+}
+
+impl DeviceModel {
+    /// Returns true if the model limits the operations of a node or delays them.
+    #[must_use]
+    pub const fn limits_operations(&self) -> bool {
+        self.load_store_units > 0
+            || self.bulk_engines > 0
+            || self.load_store_latency_ns > 0
+            || self.bulk_latency_ns > 0
+            || self.limits_work()
+    }
+
+    /// Returns true if work in a node's own memory takes time.
+    #[must_use]
+    pub const fn limits_work(&self) -> bool {
+        self.memory_rate_bits_per_s.is_some() || self.reduction_rate_bits_per_s.is_some()
+    }
+
+    /// Returns the most loads, stores and atomics in flight; `None` if there is no limit.
+    #[must_use]
+    pub const fn load_store_max(&self) -> Option<usize> {
+        product(self.load_store_units, self.load_store_in_flight)
+    }
+
+    /// Returns the most puts, gets and messages in flight; `None` if there is no limit.
+    #[must_use]
+    pub const fn bulk_max(&self) -> Option<usize> {
+        product(self.bulk_engines, self.bulk_in_flight)
+    }
+
+    /// Returns the time of work in own memory, in nanoseconds: the longer one of moving `moved_bytes` (reads and writes) and of
+    /// computing `reduced_bytes` of results.
+    #[must_use]
+    pub fn work_ns(&self, moved_bytes: u64, reduced_bytes: u64) -> u64 {
+        let lasts = |bytes: u64, rate: Option<u64>| {
+            let Some(rate) = rate.filter(|rate| *rate > 0) else { return 0 };
+            let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(rate));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        lasts(moved_bytes, self.memory_rate_bits_per_s)
+            .max(lasts(reduced_bytes, self.reduction_rate_bits_per_s))
+    }
+}
+
+const fn product(count: u32, in_flight: u32) -> Option<usize> {
+    if count == 0 { None } else { Some(count as usize * in_flight as usize) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_limits_nothing() {
+        let device = DeviceModel::default();
+        assert!(!device.limits_operations() && !device.limits_work());
+        assert_eq!(
+            (device.load_store_max(), device.bulk_max(), device.work_ns(1 << 40, 1 << 40)),
+            (None, None, 0)
+        );
+    }
+
+    #[test]
+    fn limits_multiply_and_the_slower_rate_counts() {
+        let plan = crate::Plan::parse(
+            "{name: r, shape: {ring: {nodes: 3}}, device: {load_store_units: 132, bulk_engines: 3, bulk_in_flight: 2, \
+             memory_rate: 80Gbit/s, reduction_rate: 8Gbit/s}}",
+            "rack",
+        );
+        let device = plan.unwrap_or_else(|error| panic!("{error}")).device;
+        assert_eq!((device.load_store_max(), device.bulk_max()), (Some(132 * 64), Some(6)));
+        // 10 GB/s and 1 GB/s.
+        assert_eq!(device.work_ns(30_000, 0), 3_000);
+        assert_eq!(device.work_ns(30_000, 10_000), 10_000);
+        assert_eq!(device.work_ns(300_000, 10_000), 30_000);
+        assert!(device.limits_operations() && device.limits_work());
+    }
+}
