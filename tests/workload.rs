@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -26,7 +26,7 @@ fn workload(text: &str) -> PathBuf {
     path
 }
 
-fn plain(path: &PathBuf) -> &str {
+fn plain(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
@@ -128,8 +128,8 @@ fn refused(arguments: &[&str]) -> String {
 fn mistakes_of_a_workload_are_reported_with_their_lines() {
     let cycle = "workload w\nranks 2\nrank 0\nreceive 1 8B\nsend 1 8B after -1\nrank 1\nreceive 0 8B\nsend 0 8B after -1\n";
     for (text, lines, words) in [
-        (STEP.replace("send 1 20000B", "send 9 20000B"), "8:", "9"),
-        (STEP.replace("receive 0 20000B tag 3\n", "compute 1us\n"), "8:", "rank 1"),
+        (STEP.replace("send 1 20000B", "send 9 20000B"), ":9:", "there is no rank 9"),
+        (STEP.replace("receive 0 20000B tag 3\n", "compute 1us\n"), ":9:", "rank 1"),
         (cycle.to_owned(), ":4", "receive"),
     ] {
         let rack = rack_file(RACK);

@@ -112,7 +112,9 @@ const MIXED: &str = "workload mixed\nranks 5\nphase first\nphase second\n\
 fn times_and_counts_do_not_depend_on_payload() {
     for more in ["", ", link: {rate: 100Gbit/s, loss: 2%}", ", servers: {a: {nodes: [n0, n1]}}"] {
         let [full, elided] = ["full", "elided"].map(|payload| {
-            let text = format!("{{name: modes, payload: {payload}, shape: {{star: {{nodes: 6}}}}{more}}}");
+            let text = format!(
+                "{{name: modes, job: none, payload: {payload}, shape: {{star: {{nodes: 6}}}}{more}}}"
+            );
             perform(&plan(&text), MIXED, None)
         });
         assert_eq!(full.ended_at, elided.ended_at, "{more}");

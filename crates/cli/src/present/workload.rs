@@ -176,11 +176,26 @@ mod tests {
     fn a_workload_is_shown_by_phase() {
         let read = text::read(
             "workload w\nranks 3\nphase forward\nphase gradients\ngroup 0..2\nrank 0\ncompute 2us\nsend 1 4KiB after -1\n\
-             rank 1\nreceive 0 4KiB\nrank 0..2\nin gradients\ncompute 3us\nall-reduce group 0 1MiB after -1\n",
+             in gradients\ncompute 3us\nall-reduce group 0 1MiB after -1\nrank 1\nreceive 0 4KiB\nin gradients\n\
+             compute 3us\nall-reduce group 0 1MiB after -1\nrank 2\nin gradients\ncompute 3us\nall-reduce group 0 1MiB after -1\n",
             "w",
         );
         let read = read.unwrap_or_else(|errors| panic!("{errors}"));
-        insta::assert_snapshot!(workload(&read), @"");
+        let text = workload(&read);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "w: 3 ranks, 1 groups, 9 operations");
+        let row = |phase: &str, cells: [String; 6]| {
+            let line = lines.iter().find(|line| line.starts_with(phase)).expect("a row of the phase");
+            assert_eq!(
+                line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).skip(1).collect::<Vec<_>>(),
+                cells
+            );
+        };
+        let count = |number: u64| number.to_string();
+        let (time, bytes) = (units::time, units::bytes);
+        row("forward", [count(1), time(2_000), count(1), bytes(4_096), count(0), bytes(0)]);
+        // Three ranks compute, and their collective counts once.
+        row("gradients", [count(3), time(3_000), count(0), bytes(0), count(1), bytes(1 << 20)]);
     }
 
     #[test]
@@ -194,7 +209,13 @@ mod tests {
             links: vec![link("n0->n1", Some(0.25)), link("n1->n0", None), link("n1->n2", Some(0.5))],
             ..WorkloadReport::default()
         };
-        insta::assert_snapshot!(results(Some(&report)), @"");
+        let text = results(Some(&report));
+        for words in [units::time(12_000), units::time(3_000), "exposed p50".to_owned()] {
+            assert!(text.contains(&words), "{words}\n{text}");
+        }
+        let position = |name: &str| text.find(name);
+        assert!(position("n1->n2") < position("n0->n1"), "the busiest link is the first\n{text}");
+        assert!(text.contains("50.0 %") && text.contains("25.0 %") && position("n1->n0").is_none(), "{text}");
         assert_eq!(results(None), "");
     }
 }

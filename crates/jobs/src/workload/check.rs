@@ -1,7 +1,7 @@
 //! Check of one rank after the workload: how often each sender has reached it, and with how many bytes.
 //!
 //! Contents are compared only once at the end: all ranks send the same bytes, so the inbox holds them up to its longest
-//! message, whoever wrote last. Where memory keeps no payload, it counts the bytes that arrived.
+//! message, independent of the last sender. Where memory keeps no payload, it counts the bytes that arrived.
 
 use rackloom_protocol::{Comparison, RegionId};
 

@@ -33,7 +33,7 @@ struct Dependencies {
     control: Vec<u64>,
 }
 
-/// What nodes of all ranks share.
+/// State that nodes of all ranks share.
 pub(super) struct Shared<'s, 'o> {
     /// Machine for durations that the trace lacks.
     pub(super) machine: &'s Machine,
