@@ -7,6 +7,7 @@
 //! This file holds the numbers. The simulator applies them; real processes have a machine of their own.
 
 use crate::model::bounds::{MILLISECOND_NS, RATE_MAX};
+use crate::model::times::transfer::transfer_ns;
 use crate::setting::section::section;
 use crate::setting::table::Kind;
 
@@ -99,13 +100,8 @@ impl DeviceModel {
     /// computing `reduced_bytes` of results.
     #[must_use]
     pub fn work_ns(&self, moved_bytes: u64, reduced_bytes: u64) -> u64 {
-        let lasts = |bytes: u64, rate: Option<u64>| {
-            let Some(rate) = rate.filter(|rate| *rate > 0) else { return 0 };
-            let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(rate));
-            u64::try_from(ns).unwrap_or(u64::MAX)
-        };
-        lasts(moved_bytes, self.memory_rate_bits_per_s)
-            .max(lasts(reduced_bytes, self.reduction_rate_bits_per_s))
+        transfer_ns(moved_bytes, self.memory_rate_bits_per_s)
+            .max(transfer_ns(reduced_bytes, self.reduction_rate_bits_per_s))
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::bounds::{MILLISECOND_NS, RATE_MAX};
+use crate::model::times::transfer::transfer_ns;
 use crate::setting::section::section;
 use crate::setting::table::Kind;
 
@@ -37,9 +38,7 @@ impl LocalPath {
     /// Returns the time that `bytes` occupy the path, in nanoseconds.
     #[must_use]
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
-        let Some(rate) = self.rate_bits_per_s.filter(|rate| *rate > 0) else { return 0 };
-        let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(rate));
-        u64::try_from(ns).unwrap_or(u64::MAX)
+        transfer_ns(bytes, self.rate_bits_per_s)
     }
 }
 

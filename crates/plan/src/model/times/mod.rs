@@ -4,3 +4,4 @@ pub(crate) mod clock;
 pub(crate) mod stated;
 pub(crate) mod timers;
 pub(crate) mod timing;
+pub(crate) mod transfer;
