@@ -149,16 +149,21 @@ impl Performer {
     /// Fills the source block by block.
     fn fill(&mut self, poll: &mut Poll<'_>, done: u64) -> Step {
         let bytes = self.table().need.source_bytes;
+        let length = BLOCK_BYTES.min(bytes - done);
         // Memory that keeps no payload needs none.
-        if done >= bytes || poll.memory.elided_bytes(SOURCE).is_some() {
+        let is_elided = poll.memory.elided_bytes(SOURCE).is_some();
+        if length > 0 && !is_elided {
+            let content = check::content(self.seed, done, length);
+            if let Err(fault) = poll.memory.write(SOURCE, done, &content) {
+                return Step::Broken(format!("own memory failed: {fault:?}"));
+            }
+        }
+        let done = done + length;
+        if is_elided || done == bytes {
             self.stage = Stage::BeforePlaying;
             return Step::Meet;
         }
-        let length = BLOCK_BYTES.min(bytes - done);
-        if let Err(fault) = poll.memory.write(SOURCE, done, &check::content(self.seed, done, length)) {
-            return Step::Broken(format!("own memory failed: {fault:?}"));
-        }
-        self.stage = Stage::Fill { done: done + length };
+        self.stage = Stage::Fill { done };
         Step::Again
     }
 
@@ -274,16 +279,19 @@ impl Performer {
             self.is_elided = check::check_bytes(poll, table)?;
         }
         let bytes = table.need.inbox_bytes;
-        if self.is_elided || done >= bytes || self.mismatch.is_some() {
+        let length = BLOCK_BYTES.min(bytes - done);
+        if length > 0 && !self.is_elided {
+            self.mismatch = check::check_block(poll, self.seed, done, length)?;
+            if self.mismatch.is_none() {
+                self.verified_bytes += length;
+            }
+        }
+        let done = done + length;
+        if self.is_elided || done == bytes || self.mismatch.is_some() {
             self.stage = Stage::Over;
             return Ok(Step::Done);
         }
-        let length = BLOCK_BYTES.min(bytes - done);
-        self.mismatch = check::check_block(poll, self.seed, done, length)?;
-        if self.mismatch.is_none() {
-            self.verified_bytes += length;
-        }
-        self.stage = Stage::Check { done: done + length };
+        self.stage = Stage::Check { done };
         Ok(Step::Again)
     }
 

@@ -181,24 +181,24 @@ impl Rig {
         self.settle(member);
     }
 
-    /// Polls a member and its job until neither has anything more to do.
+    /// Polls a job and its member until neither has anything more to do. Commands of the last poll are sent too.
     fn settle(&mut self, member: usize) {
         let now = self.now;
         let seat = &mut self.seats[member];
         loop {
+            if let (Some(job), AnyMember::Endpoint(endpoint)) = (&mut seat.job, &mut seat.member) {
+                match job.advance(now, &mut **endpoint, &mut seat.memory) {
+                    Progress::Running(wake) => seat.wake = wake,
+                    Progress::Finished => (seat.is_finished, seat.wake) = (true, None),
+                }
+            }
             let mut events: Vec<Event> = Vec::new();
             let moved = drain(seat.member.member(), now, &mut seat.cables, &mut seat.memory, &mut |event| {
                 events.push(event)
             });
             for event in &events {
                 seat.events.push_event(now, NodeId(member as u16), event, &self.names);
-            }
-            if let (Some(job), AnyMember::Endpoint(endpoint)) = (&mut seat.job, &mut seat.member) {
-                events.iter().for_each(|event| job.handle_event(now, event));
-                match job.advance(now, &mut **endpoint, &mut seat.memory) {
-                    Progress::Running(wake) => seat.wake = wake,
-                    Progress::Finished => (seat.is_finished, seat.wake) = (true, None),
-                }
+                seat.job.iter_mut().for_each(|job| job.handle_event(now, event));
             }
             if !moved {
                 break;
