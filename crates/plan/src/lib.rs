@@ -55,6 +55,7 @@ pub use model::random::random_share;
 pub use model::times::clock::Clock;
 pub use model::times::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
 pub use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType, ReduceOperation};
+pub use read::full_key::full_setting;
 pub use read::mistake::{Mistake, PlanError, WithoutHeading};
 pub use read::setting_lines::with_settings;
 pub use read::text::{TextFile, Unreadable, text_of};

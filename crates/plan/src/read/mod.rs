@@ -5,6 +5,7 @@
 
 pub(crate) mod document;
 pub(crate) mod fields;
+pub(crate) mod full_key;
 pub(crate) mod mistake;
 pub(crate) mod positions;
 mod sections;
