@@ -36,7 +36,7 @@ pub struct Experiment {
     /// Inputs that can be varied, with their usual values.
     pub knobs: &'static [Knob],
     /// The figure's axes.
-    pub axes: Axes,
+    pub axes: Axes<'static>,
     /// The closed form between the points, by series and x value; `None` if points are joined by straight lines.
     pub(crate) curve: fn(&str, f64) -> Option<f64>,
     /// Summarises the measured rows in a few lines, without the expected values.

@@ -1,4 +1,4 @@
-//! A figure as SVG text: the closed form as a line, measurements as points.
+//! Figures as SVG text: a closed form as a line with measurements as points ([`figure`]), or points that lines join ([`plot`]).
 //!
 //! Written by hand, without a library: a page of elements whose numbers are readable. Equal findings make
 //! equal text, so figures can be committed and compared.
@@ -37,13 +37,7 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
     let x = Scale::over(experiment.axes.x, drawn.iter().map(|row| row.x), LEFT, RIGHT);
     let values = drawn.iter().flat_map(|row| [Some(row.expected), row.measured]).flatten();
     let y = Scale::over(experiment.axes.y, values, BOTTOM, TOP);
-    let mut svg = Svg::default();
-    svg.line(&format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
-    ));
-    svg.line(r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
-    svg.text(LEFT, 22.0, "start", r#" font-size="15" font-weight="bold""#, experiment.name);
-    svg.text(LEFT, 42.0, "start", r##" fill="#444444""##, experiment.question);
+    let mut svg = Svg::begin(experiment.name, experiment.question);
     frame(&mut svg, experiment.axes, &x, &y);
     let mut series: Vec<&str> = Vec::new();
     drawn.iter().for_each(|row| {
@@ -74,7 +68,38 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
     svg.text
 }
 
-fn frame(svg: &mut Svg, axes: Axes, x: &Scale, y: &Scale) {
+/// Line of a plot, with its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Points, horizontal value first.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Returns a figure of points that lines join, as SVG text.
+#[must_use]
+pub fn plot(title: &str, note: &str, axes: Axes<'_>, series: &[Series]) -> String {
+    let all = || series.iter().flat_map(|one| &one.points);
+    let x = Scale::over(axes.x, all().map(|(at, _)| *at), LEFT, RIGHT);
+    let y = Scale::over(axes.y, all().map(|(_, value)| *value), BOTTOM, TOP);
+    let mut svg = Svg::begin(title, note);
+    frame(&mut svg, axes, &x, &y);
+    let mut legend_height = TOP + 8.0;
+    for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {
+        draw(&mut svg, colour, &one.points, &x, &y);
+        for (at, value) in &one.points {
+            if let (Some(at), Some(height)) = (x.coordinate(*at), y.coordinate(*value)) {
+                svg.circle((at, height), RADIUS, colour, colour);
+            }
+        }
+        legend_height = legend(&mut svg, legend_height, colour, &one.name);
+    }
+    svg.line("</svg>");
+    svg.text
+}
+
+fn frame(svg: &mut Svg, axes: Axes<'_>, x: &Scale, y: &Scale) {
     let marks = match axes.names {
         None => x.marks(),
         Some(names) => names.iter().zip(1..).map(|(name, at)| (f64::from(at), (*name).to_owned())).collect(),
@@ -130,9 +155,7 @@ fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], x: &Scale, y:
         let Some(measured) = row.measured else { continue };
         let (Some(at), Some(height)) = (x.coordinate(row.x), y.coordinate(measured)) else { continue };
         let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
-        svg.line(&format!(
-            r#"<circle cx="{at:.1}" cy="{height:.1}" r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>"#
-        ));
+        svg.circle((at, height), radius, fill, colour);
     }
 }
 
@@ -170,6 +193,24 @@ struct Svg {
 }
 
 impl Svg {
+    /// Begins a figure.
+    fn begin(title: &str, note: &str) -> Self {
+        let mut svg = Self::default();
+        svg.line(&format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
+        ));
+        svg.line(r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
+        svg.text(LEFT, 22.0, "start", r#" font-size="15" font-weight="bold""#, title);
+        svg.text(LEFT, 42.0, "start", r##" fill="#444444""##, note);
+        svg
+    }
+
+    fn circle(&mut self, (x, y): (f64, f64), radius: f64, fill: &str, stroke: &str) {
+        self.line(&format!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>"#
+        ));
+    }
+
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -194,7 +235,7 @@ impl Svg {
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::*;
 
     #[test]
     fn a_legend_is_complete_and_no_line_leaves_the_figure() {
@@ -202,5 +243,17 @@ mod tests {
         let lines = wrapped(name);
         assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= 26), "{lines:?}");
         assert_eq!(lines.join(" "), name);
+    }
+
+    #[test]
+    fn a_plot_has_a_line_for_each_series_and_a_mark_for_each_name() {
+        let axis = |label| Axis { label, is_logarithmic: false };
+        let axes = Axes { x: axis("planes"), y: axis("time"), names: Some(&["one", "two"]) };
+        let series = |name: &str| Series { name: name.to_owned(), points: vec![(1.0, 5.0), (2.0, 7.0)] };
+        let svg = plot("t", "n", axes, &[series("a"), series("b & c")]);
+        assert_eq!(svg.matches("<polyline").count(), 2);
+        for text in [">one<", ">two<", ">planes<", ">b &amp; c<"] {
+            assert!(svg.contains(text), "{text} in {svg}");
+        }
     }
 }

@@ -2,23 +2,23 @@
 
 /// Label and kind of an axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct Axis<'a> {
     /// Text beside the axis, with its unit.
-    pub label: &'static str,
+    pub label: &'a str,
     /// True if equal steps are equal factors.
     pub is_logarithmic: bool,
 }
 
 /// Both axes of a figure.
 #[derive(Clone, Copy, Debug)]
-pub struct Axes {
+pub struct Axes<'a> {
     /// Horizontal.
-    pub x: Axis,
+    pub x: Axis<'a>,
     /// Vertical.
-    pub y: Axis,
+    pub y: Axis<'a>,
     /// Names of the marks 1, 2, ... of a horizontal axis that shows kinds instead of numbers. `Some` with an empty slice if the
     /// legend names the kinds.
-    pub names: Option<&'static [&'static str]>,
+    pub names: Option<&'a [&'a str]>,
 }
 
 /// An axis with the range of its values and its range of coordinates.
@@ -34,7 +34,7 @@ pub(super) struct Scale {
 impl Scale {
     /// Returns a scale that covers all of these values, drawn from `from` to `to`. A logarithmic one leaves out values without a
     /// logarithm.
-    pub(super) fn over(axis: Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
+    pub(super) fn over(axis: Axis<'_>, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let values = values.filter(|value| value.is_finite() && (!axis.is_logarithmic || *value > 0.0));
         let (mut least, mut most) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {

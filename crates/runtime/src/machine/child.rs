@@ -5,8 +5,8 @@ use std::process::Command;
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 
-/// Has the process killed when this one dies.
-pub(crate) fn die_with_parent(command: &mut Command) {
+/// Has the process killed when the thread that starts it ends, which includes the death of this process.
+pub fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     // SAFETY: needed because only the child can arrange its death with its parent. Between fork and exec the closure makes
     // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied number.

@@ -2,7 +2,7 @@
 //! supervisors and seats run.
 
 pub mod capacity;
-pub(crate) mod child;
+pub mod child;
 pub mod directory;
 pub mod exclusive;
 pub mod here;

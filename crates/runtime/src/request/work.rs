@@ -22,6 +22,7 @@ use super::{overrides, snapshots, workload};
 use crate::capture;
 use crate::machine::capacity;
 use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
 /// Request for a rack. The plan and the inputs of the job are built from it.
@@ -54,6 +55,15 @@ pub fn read_faults(file: &Path) -> Result<FaultFile, Failure> {
     Ok(FaultFile { name: file.display().to_string(), text })
 }
 
+/// Returns settings `KEY=VALUE` with their keys in full.
+fn in_full(text: &str, settings: &[String]) -> Result<Vec<String>, Failure> {
+    let full = |setting: &String| {
+        rackloom_plan::full_setting(text, setting)
+            .map_err(|line| Failure::of_line(Exit::BadInput, &line).at(format!("--set {setting}")))
+    };
+    settings.iter().map(full).collect()
+}
+
 impl From<Source> for RackRequest {
     fn from(source: Source) -> Self {
         Self { source }
@@ -64,16 +74,17 @@ impl RackRequest {
     /// Reads a rack file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or a setting has a key that is the end of several keys.
     pub fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
         let text = rackloom_plan::text_of(file, TextFile::Rack)
             .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
+        let set = in_full(&text, &overrides.set)?;
         let source = Source {
             name: file.display().to_string(),
-            text: rackloom_plan::with_settings(&text, &overrides.set),
+            text: rackloom_plan::with_settings(&text, &set),
             key: KeyLocation::beside(file),
             command: String::new(),
-            overrides: overrides.clone(),
+            overrides: Overrides { set, ..overrides.clone() },
             wire: None,
             force_wire: false,
             process_seats: ProcessSeats::None,
