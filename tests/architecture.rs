@@ -65,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["rackloom-capture", "rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"],
     ),
     ("rackloom-models", &[]),
+    ("rackloom-sweep-parquet", &[]),
     // Tests compare names of environment variables.
     ("rackloom-verbs", &["rackloom", "rackloom-control"]),
     ("rackloom-ibverbs", &["rackloom-verbs"]),

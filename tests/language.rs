@@ -173,6 +173,7 @@ const PLAIN_CRATES: &[&str] = &[
     "protocol",
     "runtime",
     "simulator",
+    "sweep-parquet",
     "verbs",
     "workloads",
 ];

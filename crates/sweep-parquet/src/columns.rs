@@ -1,0 +1,137 @@
+//! Columns with their types, and the file. Every column is optional: an empty cell is no value.
+//!
+//! Counts are 64-bit integers, times and bandwidths are doubles, and all others are texts, the values of the axes as they were written.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+
+use crate::csv::Table;
+
+/// Columns of whole numbers.
+const COUNTS: [&str; 9] = [
+    "point",
+    "exit",
+    "run_seed",
+    "size_bytes",
+    "wrong",
+    "elapsed_ns",
+    "retransmitted",
+    "dropped",
+    "bytes_on_wire",
+];
+/// Columns of other numbers.
+const MEASURES: [&str; 7] =
+    ["time_ns", "time_min_ns", "time_p50_ns", "time_p99_ns", "algbw_GBps", "busbw_GBps", "of_link"];
+
+/// Writes the table to a file.
+///
+/// # Errors
+/// The file cannot be written, or a cell of a column of numbers is none.
+pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
+    let fields: Result<Vec<_>> = table.titles.iter().map(|title| field(title).map(Arc::new)).collect();
+    let schema = Type::group_type_builder("sweep").with_fields(fields?).build()?;
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut writer = SerializedFileWriter::new(File::create(path)?, Arc::new(schema), properties)?;
+    let mut group = writer.next_row_group()?;
+    for (index, title) in table.titles.iter().enumerate() {
+        let cells = table.rows.iter().map(|row| row[index].as_str());
+        match physical(title) {
+            Physical::INT64 => column::<Int64Type>(&mut group, cells, number)?,
+            Physical::DOUBLE => column::<DoubleType>(&mut group, cells, number)?,
+            _ => column::<ByteArrayType>(&mut group, cells, |text| Ok(ByteArray::from(text)))?,
+        }
+    }
+    group.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn physical(title: &str) -> Physical {
+    if COUNTS.contains(&title) {
+        Physical::INT64
+    } else if MEASURES.contains(&title) {
+        Physical::DOUBLE
+    } else {
+        Physical::BYTE_ARRAY
+    }
+}
+
+fn field(title: &str) -> Result<Type> {
+    let physical = physical(title);
+    let text = (physical == Physical::BYTE_ARRAY).then_some(LogicalType::String);
+    Type::primitive_type_builder(title, physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(text)
+        .build()
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T> {
+    text.parse().map_err(|_| ParquetError::General(format!("`{text}` is no number")))
+}
+
+/// Writes one column. Cells without text have no value.
+fn column<'a, D: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    cells: impl Iterator<Item = &'a str>,
+    read: impl Fn(&str) -> Result<D::T>,
+) -> Result<()> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    for cell in cells {
+        levels.push(i16::from(!cell.is_empty()));
+        if !cell.is_empty() {
+            values.push(read(cell)?);
+        }
+    }
+    let Some(mut writer) = group.next_column()? else {
+        return Err(ParquetError::General("the file has fewer columns than the table".to_owned()));
+    };
+    writer.typed::<D>().write_batch(&values, Some(&levels), None)?;
+    writer.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    use super::*;
+    use crate::csv;
+
+    fn file(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("rackloom-{}-{name}.parquet", std::process::id()))
+    }
+
+    #[test]
+    fn another_reader_finds_the_values_with_their_types() {
+        let path = file("types");
+        let table = csv::read("point,link.loss,time_ns,reason\n0,1e-6,2.5,\n1,0,,\"died, twice\"\n").unwrap();
+        write(&table, &path).unwrap();
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[1].get_long(0).unwrap(), rows[0].get_double(2).unwrap()), (1, 2.5));
+        assert_eq!(rows[0].get_string(1).unwrap(), "1e-6");
+        assert_eq!(rows[1].get_string(3).unwrap(), "died, twice");
+        assert!(
+            rows[1].get_double(2).is_err() && rows[0].get_string(3).is_err(),
+            "empty cells have no value"
+        );
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_an_error() {
+        let path = file("errors");
+        let table = csv::read("time_ns\nsoon\n").unwrap();
+        assert!(write(&table, &path).unwrap_err().to_string().contains("`soon` is no number"));
+        let _ = std::fs::remove_file(path);
+    }
+}

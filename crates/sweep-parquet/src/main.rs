@@ -1,0 +1,53 @@
+//! `rackloom-sweep-parquet DIR`: writes `results.parquet` beside the `results.csv` of a sweep, with the same columns and rows.
+//!
+//! It is a program of its own, in no default build, so that the command does not depend on a library of this size. [`csv`] reads the text, and
+//! [`columns`] gives each column its type and writes the file.
+
+mod columns;
+mod csv;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit code for a directory without results, or with results that cannot be read.
+const BAD_INPUT: u8 = 2;
+/// Exit code for a file that cannot be written.
+const COULD_NOT_WRITE: u8 = 3;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let [directory] = arguments.as_slice() else {
+        return failed(
+            BAD_INPUT,
+            "one argument is needed",
+            "rackloom-sweep-parquet DIR, with the directory of a sweep",
+        );
+    };
+    let directory = Path::new(directory);
+    let source = directory.join("results.csv");
+    let table = match std::fs::read_to_string(&source)
+        .map_err(|error| error.to_string())
+        .and_then(|text| csv::read(&text))
+    {
+        Ok(table) => table,
+        Err(error) => {
+            let hint = "`rackloom sweep --collect --out DIR` makes this file";
+            return failed(BAD_INPUT, &format!("{}: {error}", source.display()), hint);
+        }
+    };
+    let target = directory.join("results.parquet");
+    match columns::write(&table, &target) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let hint = "name a directory that you may write to";
+            failed(COULD_NOT_WRITE, &format!("{}: {error}", target.display()), hint)
+        }
+    }
+}
+
+fn failed(code: u8, message: &str, hint: &str) -> ExitCode {
+    // Standard error may be closed, and there is no other output for a message.
+    let _ = io::stderr().write_all(format!("error: {message}\n  hint:  {hint}\n").as_bytes());
+    ExitCode::from(code)
+}
