@@ -35,6 +35,8 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-seat", help(&["seat", "--help"]));
     insta::assert_snapshot!("help-decode", help(&["decode", "--help"]));
     insta::assert_snapshot!("help-campaign", help(&["campaign", "--help"]));
+    insta::assert_snapshot!("help-sweep", help(&["sweep", "--help"]));
+    insta::assert_snapshot!("help-recommend", help(&["recommend", "--help"]));
     insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
@@ -86,6 +88,8 @@ fn every_option_is_in_the_document() {
         "run",
         "sim",
         "campaign",
+        "sweep",
+        "recommend",
         "check",
         "schedule",
         "up",

@@ -11,10 +11,11 @@ use std::path::PathBuf;
 use support::{rackloom, root, scratch};
 
 /// Pages whose commands run one after the other, in a folder with the rack files that the page shows.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "docs/index.md",
     "docs/tutorial.md",
     "docs/how-to/compare-topologies.md",
+    "docs/how-to/sweeps.md",
     "docs/how-to/inject-faults.md",
     "docs/how-to/standing-rack.md",
     "docs/how-to/read-frames.md",
@@ -27,7 +28,7 @@ const PAGES: [&str; 12] = [
 ];
 
 /// Commands of [`PAGES`] that are not run, each with the reason.
-const SKIPPED: [(&str, &str); 16] = [
+const SKIPPED: [(&str, &str); 19] = [
     (
         "run topologies/star-8.yaml --job collective --collective all-reduce --op sum --input arrays --output sums",
         "it needs arrays of the reader; tests/collectives.rs has its own",
@@ -54,6 +55,15 @@ const SKIPPED: [(&str, &str); 16] = [
     (
         "campaign topologies/star-8.yaml --collective all-reduce --runs 1000",
         "a campaign of 1000 runs takes minutes without optimisation; the page shows one of 20 as well",
+    ),
+    (
+        "sweep topologies/star-4.yaml --collective all-reduce --set planes=1,2 --seeds 1..50 --out planes --engine slurm --jobs 20",
+        "it needs Slurm; tests/sweep.rs has a part of one",
+    ),
+    ("sweep --collect --out planes", "it needs the runs of the command before"),
+    (
+        "recommend topologies/star-8.yaml --collective all-reduce --bytes 1GiB --nodes 8..64 --planes 1..4 --target busbw=0.8",
+        "it takes minutes without optimisation; tests/recommend.rs does fewer",
     ),
     ("schema > rack.schema.json", "a shell redirects its output; tests/cli.rs runs `schema`"),
 ];

@@ -4,7 +4,7 @@
 //! arguments, presentation, and commands that use other crates.
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
-//! under random faults) · `check`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
+//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
 //! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
@@ -21,6 +21,7 @@ mod failure;
 mod gpu;
 mod present;
 mod progress;
+mod recommend;
 mod reporting;
 mod run;
 mod schedule;
@@ -28,6 +29,9 @@ mod sim;
 mod simulated_links;
 mod standing;
 mod submitted;
+mod sweep;
+mod tally;
+mod time_limit;
 mod trace;
 mod workload;
 
@@ -79,6 +83,8 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
+        Command::Sweep(arguments) => sweep::run(&arguments).map(ExitCode::from),
+        Command::Recommend(arguments) => recommend::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
         Command::Schedule(arguments) => schedule::run(&arguments).map(ExitCode::from),
         Command::Workload(arguments) => workload::run(&arguments.command).map(ExitCode::from),

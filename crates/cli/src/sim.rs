@@ -39,8 +39,15 @@ const EVENTS_PER_UPDATE: u64 = 1 << 12;
 /// Largest rack whose oracles are watched without a fault script. Simulations of larger racks shall be fast.
 const WATCHED_MEMBERS_MAX: usize = 64;
 
-/// Runs a rack in virtual time.
+/// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
+    reporting::must_be_writable(&arguments.output)?;
+    let (report, exit) = simulate(arguments)?;
+    reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// Runs a rack in virtual time. Returns its report and the exit of the run.
+pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failure> {
     let mut overrides = Overrides { payload: arguments.payload, ..(&arguments.overrides).into() };
     if arguments.trace.is_some() {
         // The file's own job does not run, so its expectations do not apply.
@@ -57,7 +64,6 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let source = request.into_source();
     must_have_a_model(&work.plan)?;
     arrays::make_destination(&given_arrays, &work.is_written())?;
-    reporting::must_be_writable(&arguments.output)?;
     capture::make_directory(&source.capture)?;
     let Work { plan, faults, inputs, result_shapes, workload } = work;
     let jobs = match (&arguments.trace, &workload) {
@@ -113,7 +119,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let exit = reporting::note_captures(&mut report, captured, exit);
     report.meta = Some(meta::of(&plan, &source.command));
     outcome_of_workload::complete(&mut report, &plan, source.workload.as_ref());
-    reporting::deliver(&report, &arguments.output, exit)
+    Ok((report, exit))
 }
 
 /// Results of a run, with the verdicts of its oracles.

@@ -4,11 +4,12 @@
 //! A value's own parser may know better what to write: it says so behind `; hint: `.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::Arguments;
+use super::{Arguments, Command, SimArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -20,6 +21,17 @@ pub(crate) fn parse() -> Result<Arguments, Failure> {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
         _ => complaint(&error, &given_command()),
     })
+}
+
+/// Parses options of `rackloom sim` that stand behind the rack file.
+pub(crate) fn sim_arguments(file: &Path, options: &[String]) -> Result<SimArguments, Failure> {
+    let words = ["rackloom".into(), "sim".into(), file.as_os_str().to_owned()].into_iter();
+    let words = words.chain(options.iter().map(OsString::from));
+    match Arguments::try_parse_from(words) {
+        Ok(Arguments { command: Command::Sim(arguments) }) => Ok(arguments),
+        Ok(_) => Err(Failure::bad_input("these are no options of `rackloom sim`")),
+        Err(error) => Err(complaint(&error, "rackloom sim")),
+    }
 }
 
 /// Adds the word `link` to a command line that has a place of links in its place: `rackloom inject 'plane 1' --down`.

@@ -10,3 +10,9 @@ pub(super) const LINKS: &str = "Links and wires";
 pub(super) const FAULTS: &str = "Faults";
 /// Options of results and logs.
 pub(super) const OUTPUT: &str = "Output";
+/// Options of the engine that runs many points.
+pub(super) const ENGINE: &str = "Engine";
+/// Options of a campaign that fails every part.
+pub(super) const EXHAUSTIVE: &str = "Every failure";
+/// Options of a search over racks.
+pub(super) const SEARCH: &str = "Search";

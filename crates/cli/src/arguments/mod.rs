@@ -13,8 +13,10 @@ mod job;
 mod options;
 mod output;
 mod overrides;
+mod recommend;
 mod schedule;
 mod submitted;
+mod sweep;
 mod workload;
 
 use std::path::PathBuf;
@@ -23,21 +25,23 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rackloom_plan::{PayloadMode, WireKind};
 
-pub(crate) use self::campaign::{CampaignArguments, Engine};
-pub(crate) use self::complaint::parse;
+pub(crate) use self::campaign::{CampaignArguments, Engine, Failing, PartKind};
+pub(crate) use self::complaint::{parse, sim_arguments};
 use self::declared::{meaning, named, summary};
 pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::ArrayOptions;
-pub(crate) use self::options::command_line;
+pub(crate) use self::options::{command_line, passed_on};
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::Overrides;
+pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
 };
+pub(crate) use self::sweep::{Share, SweepArguments, SweepEngine};
 pub(crate) use self::workload::{
     CheckWorkloadArguments, Compute, DegreeOptions, GenerateArguments, Generated, ImportArguments,
     WorkloadArguments, WorkloadCommand, WorkloadOptions,
@@ -70,6 +74,16 @@ pub(crate) enum Command {
     /// Run many random fault scripts against a rack, and reduce each script that fails to its smallest form
     #[command(after_help = EXITS)]
     Campaign(CampaignArguments),
+    /// Run a rack in virtual time at every point of a grid of values, in parallel; resumable
+    #[command(
+        after_help = sweep::EXITS,
+        mut_arg("set", |option| option.value_name("KEY=A,B,...").help(sweep::SET).long_help(sweep::SET)),
+        mut_arg("algorithm", |option| option.help(sweep::ALGORITHM).long_help(sweep::ALGORITHM))
+    )]
+    Sweep(SweepArguments),
+    /// Search for the largest rack whose collective reaches a bus bandwidth: estimates first, then simulations of the best
+    #[command(after_help = recommend::EXITS)]
+    Recommend(RecommendArguments),
     /// Check a rack file: print the resolved rack, or every mistake in the file
     #[command(after_help = EXITS)]
     Check(CheckArguments),

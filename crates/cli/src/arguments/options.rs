@@ -15,6 +15,31 @@ pub(crate) fn command_line() -> String {
     std::iter::once("rackloom".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the options of this process's command line that are passed on to `rackloom sim`: all but those of `own`, which have a value, and
+/// of `own_flags`, which have none. Every option that is passed on has a value.
+pub(crate) fn passed_on(own: &[&str], own_flags: &[&str]) -> Vec<String> {
+    let arguments = std::env::args_os().skip(2).map(|argument| argument.to_string_lossy().into_owned());
+    without(arguments, own, own_flags)
+}
+
+fn without(mut arguments: impl Iterator<Item = String>, own: &[&str], own_flags: &[&str]) -> Vec<String> {
+    let mut kept = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let name = argument.split_once('=').map_or(argument.as_str(), |(name, _)| name);
+        // Anything else is the rack file.
+        if !argument.starts_with("--") || own_flags.contains(&name) {
+            continue;
+        }
+        let (is_own, has_value) = (own.contains(&name), argument.contains('='));
+        let value = if has_value { None } else { arguments.next() };
+        if !is_own {
+            kept.push(argument);
+            kept.extend(value);
+        }
+    }
+    kept
+}
+
 fn quoted(argument: &OsString) -> String {
     let text = argument.to_string_lossy();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,%+@*".contains(&byte);
@@ -194,6 +219,14 @@ mod tests {
         ] {
             assert_eq!(applied(job, options).unwrap_err().exit, Exit::BadInput, "{job} {options:?}");
         }
+    }
+
+    #[test]
+    fn options_of_the_job_are_passed_on_without_the_file() {
+        let line = "ring.yaml --runs 5 --loss 1% --resume=ring.yaml --no-submit --collective=all-reduce --set a=ring.yaml";
+        let arguments = line.split(' ').map(str::to_owned);
+        let kept = without(arguments, &["--runs", "--resume"], &["--no-submit"]);
+        assert_eq!(kept.join(" "), "--loss 1% --collective=all-reduce --set a=ring.yaml");
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! Every script must end correctly or with a clean error, and never in a hang (`docs/fault-scripts.md`). Runs
 //! share nothing, so each thread takes the next number until none is left. A script that fails is repeated
 //! with fewer and simpler events, and printed as a file with the command that repeats it. An interrupted
-//! campaign prints its results so far.
+//! campaign prints its results so far. With `--exhaustive` it fails every part, or every pair of parts, in place of drawn scripts.
 
+mod exhaustive;
 mod processes;
 mod progress_log;
 mod summary;
@@ -27,10 +28,11 @@ use self::progress_log::ProgressLog;
 pub(crate) use self::summary::Summary;
 use self::summary::{FailedScript, verdict};
 use self::trial::{Outcome, Range};
-use crate::arguments::{CampaignArguments, Engine};
+use crate::arguments::{CampaignArguments, Engine, passed_on};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::print_text;
+use crate::tally::Tally;
 
 /// Maximum number of runs that the reduction of one script takes.
 const ATTEMPTS_MAX: usize = 400;
@@ -53,7 +55,11 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     }
     crate::reporting::must_be_writable(&arguments.output)?;
     let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
-    let range = Range::prepare(source.possible_work()?)?;
+    let work = source.possible_work()?;
+    if !arguments.exhaustive.is_empty() {
+        return exhaustive::run(arguments, work);
+    }
+    let range = Range::prepare(work)?;
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;
     }
@@ -63,7 +69,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let racks = match arguments.engine {
         Engine::Sim => None,
-        Engine::Processes => Some(Racks::prepare(arguments, &range, &interruption, options(arguments))?),
+        Engine::Processes => Some(Racks::prepare(arguments, &range, &interruption, options())?),
     };
     if let Some(racks) = &racks {
         print_text(&arguments.output, &racks.describe_scale())?;
@@ -81,6 +87,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         ran: AtomicU64::new(0),
         starved: AtomicU64::new(0),
         found: Mutex::new(Vec::new()),
+        tally: Tally::begin("campaign", arguments.runs, threads),
     };
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -103,6 +110,7 @@ struct Campaign<'a> {
     ran: AtomicU64,
     starved: AtomicU64,
     found: Mutex<Vec<Found>>,
+    tally: Tally,
 }
 
 impl Campaign<'_> {
@@ -126,6 +134,7 @@ impl Campaign<'_> {
                 return;
             }
             self.ran.fetch_add(1, Ordering::Relaxed);
+            self.tally.add();
             match outcome {
                 Outcome::Pass => self.progress_log.note(number, true),
                 Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
@@ -182,6 +191,7 @@ impl Campaign<'_> {
 
     /// Prints and writes the results. Returns the exit.
     fn conclude(self, begun: Instant, threads: usize) -> Result<Exit, Failure> {
+        self.tally.hide();
         let mut found = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
         found.sort_by_key(|one: &Found| one.number);
         let failures =
@@ -222,7 +232,7 @@ impl Campaign<'_> {
                 commit: rackloom_runtime::outcome::meta::COMMIT,
                 rack: self.arguments.file.display().to_string(),
                 config_hash: format!("{:016x}", self.range.plan().config_hash),
-                options: options(self.arguments),
+                options: options(),
                 engine: match self.arguments.engine {
                     Engine::Sim => "sim",
                     Engine::Processes => "processes",
@@ -273,7 +283,7 @@ impl Campaign<'_> {
 
     fn rack_and_options(&self) -> String {
         let rack = self.arguments.file.display().to_string();
-        options(self.arguments).into_iter().fold(rack, |line, option| format!("{line} {option}"))
+        options().into_iter().fold(rack, |line, option| format!("{line} {option}"))
     }
 
     /// Formats a failing script for people.
@@ -290,32 +300,8 @@ impl Campaign<'_> {
 
 /// Returns the options of the command line that concern the rack and its job, for the command that repeats a
 /// run.
-fn options(arguments: &CampaignArguments) -> Vec<String> {
-    let own = [
-        "--runs",
-        "--first",
-        "--threads",
-        "--export",
-        "--resume",
-        "--failures-max",
-        "--engine",
-        "--time-scale",
-        "--json",
-    ];
-    let mut rest = std::env::args().skip(2);
-    let mut kept = Vec::new();
-    let file = arguments.file.display().to_string();
-    while let Some(argument) = rest.next() {
-        let option = argument.split_once('=').map_or(argument.as_str(), |(option, _)| option);
-        if own.contains(&option) {
-            if !argument.contains('=') {
-                rest.next();
-            }
-        } else if argument != file {
-            kept.push(argument);
-        }
-    }
-    kept
+fn options() -> Vec<String> {
+    passed_on(CampaignArguments::OWN, &[])
 }
 
 fn processors() -> usize {

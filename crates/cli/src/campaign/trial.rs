@@ -4,7 +4,7 @@
 //! time. Simulation, report and judgement are those of `rackloom sim --faults`, so that the printed command
 //! repeats a run.
 
-use rackloom_jobs::report::Verdict;
+use rackloom_jobs::report::{Report, Verdict};
 use rackloom_plan::faults::{DrawLimits, FaultScript, draw};
 use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_simulator::Simulation;
@@ -27,6 +27,13 @@ pub(super) enum Outcome {
     Starved,
     /// The campaign was interrupted while it ran.
     Cut,
+}
+
+/// Report of a run, judged.
+pub(super) struct Judged {
+    pub(super) report: Report,
+    /// Failures that the report had before it was judged by the expectations of the script, which a clean error meets.
+    pub(super) unjudged: Vec<String>,
 }
 
 /// Rack of the campaign, with the range from which its scripts are drawn.
@@ -90,16 +97,20 @@ impl Range {
 
     /// Runs the script. A panic counts as a failure. The simulation is dropped after it.
     pub(super) fn run(&self, script: &FaultScript) -> Outcome {
-        let run = std::panic::AssertUnwindSafe(|| {
+        let run = || {
             let mut simulation = self.simulate(script);
             self.outcome(script, &mut simulation).0
-        });
-        std::panic::catch_unwind(run).unwrap_or_else(|panic| {
-            let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message =
-                message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
-            Outcome::Fail(vec![format!("panicked: {message}")])
-        })
+        };
+        caught(run).unwrap_or_else(|message| Outcome::Fail(vec![message]))
+    }
+
+    /// Runs the script. Returns its judged report, or the reasons of a run that has none: it stalled or panicked.
+    pub(super) fn report_of(&self, script: &FaultScript) -> Result<Judged, Vec<String>> {
+        let run = || {
+            let mut simulation = self.simulate(script);
+            self.judged(script, &mut simulation).0
+        };
+        caught(run).unwrap_or_else(|message| Err(vec![message]))
     }
 
     fn plan_for(&self, script: &FaultScript) -> &Plan {
@@ -118,21 +129,46 @@ impl Range {
 
     /// Runs the simulation. Returns the verdict, and the duration of the job without the healing after it.
     fn outcome(&self, script: &FaultScript, simulation: &mut Simulation) -> (Outcome, u64) {
+        let (judged, took_ns) = self.judged(script, simulation);
+        let outcome = match judged {
+            Err(reasons) => Outcome::Fail(reasons),
+            Ok(Judged { report, .. }) => match report.verdict {
+                Verdict::Pass => Outcome::Pass,
+                Verdict::Fail | Verdict::CouldNotTell | Verdict::Starved => Outcome::Fail(report.failures),
+            },
+        };
+        (outcome, took_ns)
+    }
+
+    /// Runs the simulation. Returns its judged report, or who waits for what if it stalled, and the duration of the job without the healing
+    /// after it.
+    fn judged(
+        &self,
+        script: &FaultScript,
+        simulation: &mut Simulation,
+    ) -> (Result<Judged, Vec<String>>, u64) {
         let plan = self.plan_for(script);
         let stalled = simulation.run().err();
         let took_ns = simulation.now().0;
         let mut report = sim::report(plan, Some(script), simulation.take_results(), stalled.as_ref());
         if let Some(stalled) = stalled {
-            return (Outcome::Fail(stalled.to_string().lines().map(str::to_owned).collect()), took_ns);
+            return (Err(stalled.to_string().lines().map(str::to_owned).collect()), took_ns);
         }
+        let unjudged = report.failures.clone();
         expectations::judge(plan, Some(script), &mut report);
         simulation.heal_and_probe();
         report.add_oracles(&simulation.verdicts());
         report.judge_refusals(expectations::refusals(Some(script)));
-        let outcome = match report.verdict {
-            Verdict::Pass => Outcome::Pass,
-            Verdict::Fail | Verdict::CouldNotTell | Verdict::Starved => Outcome::Fail(report.failures),
-        };
-        (outcome, took_ns)
+        (Ok(Judged { report, unjudged }), took_ns)
     }
+}
+
+/// Calls `run`. A panic becomes its message.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message =
+            message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+        format!("panicked: {message}")
+    })
 }

@@ -15,6 +15,7 @@ use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
+use crate::tally::Tally;
 
 /// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
@@ -31,18 +32,23 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
         None => {}
     }
     let mut findings = Vec::new();
+    // The points of one experiment run in parallel, and experiments one after the other.
+    let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let tally = Tally::begin("experiments", chosen.len() as u64, at_once);
     for experiment in chosen {
         let found = experiment
             .run(&request)
             .map_err(|refused| Failure::bad_input(refused.what).hint(refused.hint))?;
         if !arguments.json {
-            print(&show::findings(experiment, &found))?;
+            tally.above(|| print(&show::findings(experiment, &found)))?;
         }
         if let Some(path) = &arguments.svg {
             draw(experiment, &found, path, is_all)?;
         }
         findings.push(found);
+        tally.add();
     }
+    drop(tally);
     if arguments.json {
         print(&show::as_json(&findings))?;
     } else if is_all {

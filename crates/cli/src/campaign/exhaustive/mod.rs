@@ -1,0 +1,226 @@
+//! `rackloom campaign --exhaustive`: every failure of one part, or of two at once, in virtual time and in parallel.
+//!
+//! Each case is a fault script ([`cases`]) with an outcome ([`outcome`]). With failure and repair rates of the parts, the outcomes give the
+//! expected goodput ([`goodput`]).
+
+mod cases;
+mod goodput;
+mod outcome;
+mod result;
+mod show;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rackloom_plan::faults::FaultScript;
+use rackloom_runtime::machine::interruption::Interruption;
+use rackloom_runtime::request::work::Work;
+
+use self::cases::{Case, Part};
+use self::goodput::State;
+use self::outcome::{Kind, Outcome};
+use self::result::{CaseResult, ExhaustiveResult, ExpectedResult, PartResult};
+use super::trial::Range;
+use crate::arguments::{CampaignArguments, Engine, PartKind, passed_on};
+use crate::exit::Exit;
+use crate::failure::{Failure, print_to_stderr};
+use crate::reporting::{print_text, write_json};
+use crate::tally::Tally;
+use crate::time_limit;
+
+/// Runs every failure and prints the outcomes.
+pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Failure> {
+    if arguments.engine == Engine::Processes {
+        return Err(
+            Failure::bad_input("every failure is run in virtual time only").hint("leave `--engine` out")
+        );
+    }
+    let ratios = Ratios::of(arguments)?;
+    let range = Range::prepare(work)?;
+    let parts = cases::parts(range.plan(), &arguments.exhaustive);
+    let cases = cases::cases(&parts, &arguments.exhaustive)?;
+    let threads = arguments.threads.map_or_else(processors, usize::from);
+    let begun = Instant::now();
+    let healthy_ns = healthy_ns(&range)?;
+    must_suffice(begun.elapsed(), cases.len(), threads, arguments.time_limit)?;
+    let interruption = Interruption::listen()
+        .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
+    print_to_stderr(&format!("{} failures, {threads} at once", cases.len()));
+    let search =
+        Search { range: &range, parts: &parts, cases: &cases, healthy_ns, interruption: &interruption };
+    let outcomes = search.run(threads)?;
+    let result = ExhaustiveResult {
+        version: env!("CARGO_PKG_VERSION"),
+        rack: arguments.file.display().to_string(),
+        config_hash: format!("{:016x}", range.plan().config_hash),
+        options: passed_on(CampaignArguments::OWN, &[]),
+        healthy_ns,
+        cases: cases.len(),
+        survived: count(&outcomes, Kind::Survived),
+        degraded: count(&outcomes, Kind::Degraded),
+        lost: count(&outcomes, Kind::Lost),
+        wrong: count(&outcomes, Kind::Wrong),
+        outcomes: outcomes.iter().map(|(case, outcome)| search.case_result(case, outcome)).collect(),
+        expected: ratios.map(|ratios| expected(&ratios.of_parts(&parts), &parts, &outcomes, healthy_ns)),
+    };
+    print_text(&arguments.output, &show::text(&result))?;
+    write_json(&arguments.output, &result)?;
+    Ok(match result.wrong {
+        _ if interruption.is_requested() => Exit::Interrupted,
+        0 => Exit::Pass,
+        _ => Exit::Fail,
+    })
+}
+
+/// Outcome of each case that ran, in the order of the cases.
+type Outcomes = Vec<(Case, Outcome)>;
+
+fn count(outcomes: &Outcomes, kind: Kind) -> usize {
+    outcomes.iter().filter(|(_, outcome)| outcome.kind == kind).count()
+}
+
+/// Returns the time of the job without failures, in nanoseconds.
+fn healthy_ns(range: &Range) -> Result<f64, Failure> {
+    let nothing = FaultScript { name: "nothing".to_owned(), ..FaultScript::default() };
+    let judged = range.report_of(&nothing);
+    let judged = judged.map_err(|reasons| Failure::new(Exit::Fail, reasons.join("; ")))?;
+    Ok(outcome::time_ns(&judged.report).max(1.0))
+}
+
+fn must_suffice(one: Duration, cases: usize, threads: usize, limit: Duration) -> Result<(), Failure> {
+    let estimate = Duration::from_secs_f64(one.as_secs_f64() * cases as f64 / threads as f64);
+    let what = format!("the campaign of {cases} failures");
+    time_limit::must_suffice(&what, estimate, limit, "fail one part at a time, such as links:1")
+}
+
+/// Runs of all cases.
+struct Search<'a> {
+    range: &'a Range,
+    parts: &'a [Part],
+    cases: &'a [Case],
+    healthy_ns: f64,
+    interruption: &'a Interruption,
+}
+
+impl Search<'_> {
+    fn run(&self, threads: usize) -> Result<Outcomes, Failure> {
+        // All scripts differ in names only, so the first one shows if the job takes them.
+        if let Some(case) = self.cases.first() {
+            let failed = |error: rackloom_plan::PlanError| {
+                Failure::bad_input(format!(
+                    "the job of the rack takes no failures: {}",
+                    error.without_heading()
+                ))
+                .hint("name a job, such as --collective all-reduce")
+            };
+            cases::script(self.range.plan(), &self.parts_of(case)).map_err(failed)?;
+        }
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(Vec::new());
+        let tally = Tally::begin("failures", self.cases.len() as u64, threads);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(self.cases.len()) {
+                scope.spawn(|| {
+                    while let Some(index) = self.take(&next) {
+                        let outcome = self.outcome(&self.cases[index]);
+                        found.lock().unwrap_or_else(PoisonError::into_inner).push((index, outcome));
+                        tally.add();
+                    }
+                });
+            }
+        });
+        drop(tally);
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by_key(|(index, _): &(usize, Outcome)| *index);
+        Ok(found.into_iter().map(|(index, outcome)| (self.cases[index].clone(), outcome)).collect())
+    }
+
+    /// Returns the index of the next case.
+    fn take(&self, next: &AtomicUsize) -> Option<usize> {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        (index < self.cases.len() && !self.interruption.is_requested()).then_some(index)
+    }
+
+    fn outcome(&self, case: &Case) -> Outcome {
+        let plan = self.range.plan();
+        match cases::script(plan, &self.parts_of(case)) {
+            Ok(script) => Outcome::of(self.range.report_of(&script), plan.endpoint_count(), self.healthy_ns),
+            Err(error) => Outcome { kind: Kind::Wrong, time_ns: None, reason: error.to_string() },
+        }
+    }
+
+    fn parts_of(&self, case: &Case) -> Vec<&Part> {
+        case.parts.iter().filter_map(|index| self.parts.get(*index)).collect()
+    }
+
+    fn case_result(&self, case: &Case, outcome: &Outcome) -> CaseResult {
+        let parts = self.parts_of(case);
+        CaseResult {
+            parts: parts.iter().map(|part| part.name.clone()).collect(),
+            kind: parts.first().map_or("", |part| part.kind.name()),
+            outcome: outcome.kind,
+            time_ns: outcome.time_ns,
+            goodput: outcome.goodput(self.healthy_ns),
+            reason: outcome.reason.clone(),
+            script: cases::text(self.range.plan(), &parts),
+        }
+    }
+}
+
+/// Failure rate times time to repair, by kind of part.
+struct Ratios(Vec<(PartKind, f64)>);
+
+impl Ratios {
+    /// Returns the ratios that the options state, or `None` if they state no failure rates.
+    fn of(arguments: &CampaignArguments) -> Result<Option<Self>, Failure> {
+        let mut ratios = Vec::new();
+        for rate in &arguments.failure_rates {
+            let name = rate.kind.name();
+            let runs_alone = arguments.exhaustive.iter().any(|it| it.kind == rate.kind && it.together == 1);
+            if !runs_alone {
+                let message = format!("{name} have a failure rate and do not fail alone in this campaign");
+                return Err(Failure::bad_input(message).hint(format!("add --exhaustive {name}:1")));
+            }
+            let of_kind = arguments.repair.iter().find(|repair| repair.kind == Some(rate.kind));
+            let of_all = || arguments.repair.iter().find(|repair| repair.kind.is_none());
+            let Some(repair) = of_kind.or_else(of_all) else {
+                let hint = format!("add --repair {name}=4h");
+                return Err(Failure::bad_input(format!("{name} have no time to repair")).hint(hint));
+            };
+            ratios.push((rate.kind, rate.per_hour * repair.time.as_secs_f64() / 3600.0));
+        }
+        Ok((!ratios.is_empty()).then_some(Self(ratios)))
+    }
+
+    fn of_parts(&self, parts: &[Part]) -> Vec<f64> {
+        let ratio =
+            |part: &Part| self.0.iter().find(|(kind, _)| *kind == part.kind).map_or(0.0, |(_, ratio)| *ratio);
+        parts.iter().map(ratio).collect()
+    }
+}
+
+fn expected(ratios: &[f64], parts: &[Part], outcomes: &Outcomes, healthy_ns: f64) -> ExpectedResult {
+    let states: Vec<State> = outcomes
+        .iter()
+        .map(|(case, outcome)| State { parts: case.parts.clone(), goodput: outcome.goodput(healthy_ns) })
+        .collect();
+    let found = goodput::expected(ratios, &states);
+    let mut ranking: Vec<PartResult> = parts
+        .iter()
+        .zip(&found.loss_by_part)
+        .map(|(part, loss)| PartResult { part: part.name.clone(), kind: part.kind.name(), loss: *loss })
+        .collect();
+    ranking.sort_by(|one, other| other.loss.total_cmp(&one.loss));
+    ExpectedResult {
+        goodput_least: found.least,
+        goodput_most: found.most,
+        covered: found.covered,
+        healthy: found.healthy,
+        parts: ranking,
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,78 @@
+//! Result of an exhaustive campaign, as `--json` writes it.
+
+use serde::Serialize;
+
+use super::outcome::Kind;
+
+/// Result of `rackloom campaign --exhaustive`.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ExhaustiveResult {
+    /// Version of rackloom that ran the campaign.
+    pub(super) version: &'static str,
+    /// Rack file, as given on the command line.
+    pub(super) rack: String,
+    /// Hash of the rack's configuration, as 16 hexadecimal digits.
+    pub(super) config_hash: String,
+    /// Options of the command line that concern the rack and its job.
+    pub(super) options: Vec<String>,
+    /// Time of the job without failures, in nanoseconds of virtual time.
+    pub(super) healthy_ns: f64,
+    /// Cases that were to run.
+    pub(super) cases: usize,
+    /// Number of cases of each outcome.
+    pub(super) survived: usize,
+    pub(super) degraded: usize,
+    pub(super) lost: usize,
+    pub(super) wrong: usize,
+    /// Cases that ran, those of one part first.
+    pub(super) outcomes: Vec<CaseResult>,
+    /// Expected goodput, if failure rates are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) expected: Option<ExpectedResult>,
+}
+
+/// Outcome of one case.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CaseResult {
+    /// Names of the parts that fail.
+    pub(super) parts: Vec<String>,
+    /// Kind of these parts: `links`, `switches` or `nodes`.
+    pub(super) kind: &'static str,
+    /// Outcome.
+    pub(super) outcome: Kind,
+    /// Time of the job in nanoseconds; `null` if it did not end right.
+    pub(super) time_ns: Option<f64>,
+    /// Goodput as a share of that without failures.
+    pub(super) goodput: f64,
+    /// Reason, of a job that did not end right.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) reason: String,
+    /// Fault script that repeats the case.
+    pub(super) script: String,
+}
+
+/// Expected goodput of the rack.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ExpectedResult {
+    /// Lower bound, as a share of the goodput without failures.
+    pub(super) goodput_least: f64,
+    /// Upper bound.
+    pub(super) goodput_most: f64,
+    /// Share of the time in states that were run.
+    pub(super) covered: f64,
+    /// Share of the time in which nothing is down.
+    pub(super) healthy: f64,
+    /// Parts, the most important first.
+    pub(super) parts: Vec<PartResult>,
+}
+
+/// Importance of one part.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PartResult {
+    /// Name of the part.
+    pub(super) part: String,
+    /// Kind of the part.
+    pub(super) kind: &'static str,
+    /// Expected loss of goodput while the part is down.
+    pub(super) loss: f64,
+}

@@ -1,0 +1,184 @@
+//! Cost of a candidate: the estimates by which a running job chooses its algorithm, with times that follow from the rack file in place of
+//! measured ones.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::choose::{Estimate, Fabric, TopologyKind, choose};
+use rackloom_collectives::{Algorithm, AlgorithmKind, Collective, ElementType, Request};
+
+use super::candidate::{Rack, Size};
+use crate::arguments::{ShapeName, Target};
+
+/// Bytes before and behind each frame on a cable: preamble, check and gap.
+const GAP_BYTES: f64 = 24.0;
+/// Bytes of a data frame that are no payload.
+const HEADER_BYTES: u64 = 130;
+/// Pieces of long transfers are multiples of this many bytes.
+const PIECE_BYTES: u64 = 256;
+
+/// Collective of the search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) collective: Collective,
+    pub(super) element: ElementType,
+    pub(super) bytes: u64,
+}
+
+/// Payload bytes of a full frame.
+pub(super) fn payload_bytes(rack: &Rack) -> u64 {
+    (rack.frame_bytes.saturating_sub(HEADER_BYTES) / PIECE_BYTES * PIECE_BYTES).max(PIECE_BYTES)
+}
+
+/// Returns the properties of the fabric for estimates. Virtual time computes at no cost.
+fn fabric(size: Size, rack: &Rack) -> Fabric {
+    let payload = payload_bytes(rack) as f64;
+    let on_wire = (payload + HEADER_BYTES as f64 + GAP_BYTES) / payload;
+    let (kind, hops) = match size.shape {
+        ShapeName::Star => (TopologyKind::Star, 2.0),
+        ShapeName::Ring if size.nodes > 2 => (TopologyKind::Ring, 1.0),
+        ShapeName::Ring | ShapeName::FullMesh => (TopologyKind::Mesh, 1.0),
+    };
+    Fabric {
+        kind,
+        planes: u32::try_from(size.planes).unwrap_or(u32::MAX),
+        alpha_ns: hops * rack.link_ns + (hops - 1.0) * rack.forwarding_ns,
+        link_ns_per_byte: 8e9 / rack.rate_bits_per_s as f64 * on_wire,
+        local_alpha_ns: 0.0,
+        local_ns_per_byte: 0.0,
+        reduce_ns_per_byte: 0.0,
+    }
+}
+
+/// Returns the estimate of the fastest of the algorithms; of all, if none is named. `None` if none of them can perform the collective.
+pub(super) fn best(work: Work, size: Size, rack: &Rack, algorithms: &[AlgorithmKind]) -> Option<Estimate> {
+    estimates(work, size, rack)
+        .into_iter()
+        .find(|estimate| algorithms.is_empty() || algorithms.contains(&estimate.algorithm.kind()))
+}
+
+/// Returns the estimated time of one algorithm for this work, in nanoseconds.
+pub(super) fn time_ns(work: Work, size: Size, rack: &Rack, kind: AlgorithmKind) -> Option<f64> {
+    estimates(work, size, rack)
+        .into_iter()
+        .find(|estimate| estimate.algorithm.kind() == kind)
+        .map(|estimate| estimate.time_ns)
+}
+
+/// Returns the estimates of all algorithms, the fastest first.
+fn estimates(work: Work, size: Size, rack: &Rack) -> Vec<Estimate> {
+    let request = Request {
+        collective: work.collective,
+        ranks: usize::try_from(size.nodes).unwrap_or(usize::MAX),
+        elements: usize::try_from(work.bytes / work.element.bytes() as u64).unwrap_or(usize::MAX),
+        servers: &[],
+        parts: &[],
+    };
+    choose(&request, work.element.bytes(), &fabric(size, rack)).map_or_else(|_| Vec::new(), |it| it.estimates)
+}
+
+/// Returns the bus bandwidth in 10^9 bytes per second.
+pub(super) fn bus_gbps(work: Work, size: Size, time_ns: f64) -> f64 {
+    let factor = work.collective.bus_factor(usize::try_from(size.nodes).unwrap_or(usize::MAX));
+    work.bytes as f64 / time_ns.max(1.0) * factor.unwrap_or(0.0)
+}
+
+/// Returns the bus bandwidth as a share of the target: 1 and more meets it.
+pub(super) fn of_target(target: Target, size: Size, rack: &Rack, gbps: f64) -> f64 {
+    match target {
+        Target::Gbps(wanted) => gbps / wanted,
+        Target::OfNode(share) => of_node(size, rack, gbps) / share,
+    }
+}
+
+/// Returns a bandwidth as a share of the rate of all links of a node, in one direction.
+pub(super) fn of_node(size: Size, rack: &Rack, gbps: f64) -> f64 {
+    gbps * 8e9 / (size.links_per_node() as f64 * rack.rate_bits_per_s as f64)
+}
+
+/// Returns the largest size of the array, from that of the work downwards by halves, with which a run has at most this many frames on all
+/// links.
+pub(super) fn simulated_bytes(
+    work: Work,
+    size: Size,
+    rack: &Rack,
+    algorithm: Algorithm,
+    frames_max: u64,
+) -> u64 {
+    let (nodes, payload) = (size.nodes as f64, payload_bytes(rack) as f64);
+    let hops = if size.shape == ShapeName::Star { 2.0 } else { 1.0 };
+    let copies = match (algorithm, work.collective) {
+        (Algorithm::OneShot, _) => nodes * (nodes - 1.0),
+        (_, Collective::AllReduce) => 2.0 * (nodes - 1.0),
+        _ => nodes - 1.0,
+    };
+    let least = (nodes as u64 * work.element.bytes() as u64).min(work.bytes);
+    let mut bytes = work.bytes;
+    while bytes as f64 * copies * hops / payload > frames_max as f64 && bytes / 2 >= least {
+        bytes /= 2;
+    }
+    let unit = work.element.bytes() as u64;
+    bytes / unit * unit
+}
+
+/// Returns the number of segments of a pipelined algorithm, or 1.
+pub(super) fn segments(algorithm: Algorithm) -> NonZeroUsize {
+    match algorithm {
+        Algorithm::RingPipeline { segments } => segments,
+        _ => NonZeroUsize::MIN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RACK: Rack = Rack {
+        links: 8,
+        switches: 1,
+        rate_bits_per_s: 100_000_000_000,
+        link_ns: 500.0,
+        forwarding_ns: 0.0,
+        frame_bytes: 4240,
+    };
+    const WORK: Work = Work { collective: Collective::AllReduce, element: ElementType::F32, bytes: 1 << 30 };
+
+    const fn size(shape: ShapeName, nodes: u64, planes: u64) -> Size {
+        Size { shape, nodes, planes }
+    }
+
+    #[test]
+    fn a_large_array_on_a_star_takes_the_time_of_its_bytes() {
+        let estimate = best(WORK, size(ShapeName::Star, 8, 1), &RACK, &[]).unwrap();
+        // 2 x 7/8 GiB at 12.5 bytes per nanosecond, with 154 bytes around each 4096.
+        let expected_ns = 1.75 * f64::from(1 << 30) / 12.5 * (4096.0 + 154.0) / 4096.0;
+        assert!((estimate.time_ns / expected_ns - 1.0).abs() < 0.001, "{estimate:?}, {expected_ns}");
+    }
+
+    #[test]
+    fn a_named_algorithm_is_taken_and_an_unsuitable_one_is_not() {
+        let star = size(ShapeName::Star, 8, 1);
+        let ring = best(WORK, star, &RACK, &[AlgorithmKind::Ring]).unwrap();
+        assert_eq!(ring.algorithm, Algorithm::Ring);
+        assert_eq!(best(WORK, star, &RACK, &[AlgorithmKind::Pairwise]), None);
+    }
+
+    #[test]
+    fn targets_are_shares_of_all_links_of_a_node_or_absolute() {
+        let star = size(ShapeName::Star, 8, 2);
+        // Two links of 12.5 GB/s.
+        assert_eq!(of_node(star, &RACK, 20.0), 0.8);
+        assert_eq!(of_target(Target::OfNode(0.8), star, &RACK, 20.0), 1.0);
+        assert_eq!(of_target(Target::Gbps(40.0), star, &RACK, 20.0), 0.5);
+        assert_eq!(of_node(size(ShapeName::FullMesh, 5, 1), &RACK, 50.0), 1.0);
+    }
+
+    #[test]
+    fn a_simulated_array_has_a_bounded_number_of_frames() {
+        let star = size(ShapeName::Star, 8, 1);
+        let bytes = simulated_bytes(WORK, star, &RACK, Algorithm::TwoShot, 100_000);
+        // 14 copies over two links each.
+        assert!(bytes as f64 * 14.0 * 2.0 / 4096.0 <= 100_000.0, "{bytes}");
+        assert!(bytes as f64 * 14.0 * 2.0 * 2.0 / 4096.0 > 100_000.0, "{bytes}");
+        assert_eq!(simulated_bytes(WORK, star, &RACK, Algorithm::TwoShot, u64::MAX), 1 << 30);
+    }
+}

@@ -1,0 +1,153 @@
+//! Campaigns that fail every part: outcomes that follow from the shape of the rack, and the expected goodput as computed by hand.
+
+mod support;
+
+use serde_json::Value;
+use support::{Ended, rackloom, scratch, topology};
+
+struct Campaign {
+    ended: Ended,
+    result: Value,
+}
+
+fn campaign(rack: &str, arguments: &[&str]) -> Campaign {
+    let (file, json) = (topology(rack), scratch("exhaustive.json"));
+    let (file, json) = (file.to_str().expect("a plain path"), json.to_str().expect("a plain path"));
+    let ended = rackloom(&["campaign", file, "--json", json]).with(arguments).finish();
+    let text = std::fs::read_to_string(json).unwrap_or_else(|_| "null".to_owned());
+    Campaign { ended, result: serde_json::from_str(&text).expect("JSON") }
+}
+
+impl Campaign {
+    /// Returns name of the parts, outcome and goodput of each case.
+    fn outcomes(&self) -> Vec<(String, String, f64)> {
+        assert_eq!(self.ended.code, Some(0), "{}\n{}", self.ended.stdout, self.ended.stderr);
+        let cases = self.result["outcomes"].as_array().expect("a list of cases").iter();
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let names = |case: &Value| {
+            case["parts"]
+                .as_array()
+                .expect("a list of parts")
+                .iter()
+                .map(text)
+                .collect::<Vec<_>>()
+                .join(" + ")
+        };
+        cases
+            .map(|case| (names(case), text(&case["outcome"]), case["goodput"].as_f64().expect("a number")))
+            .collect()
+    }
+}
+
+/// A store from n0 to n1 crosses one cable of 100 us, and three without that cable. No other cable is on its path.
+#[test]
+fn a_ring_without_the_cable_of_a_store_takes_three_times_as_long() {
+    let options = ["--exhaustive", "links:1", "--job", "latency", "--bytes", "8B", "--repetitions", "20"];
+    let campaign = campaign("ring-4.yaml", &[&options[..], &["--set", "link.delay=100us"]].concat());
+    let outcomes = campaign.outcomes();
+    assert_eq!(outcomes.len(), 4);
+    for (part, outcome, goodput) in &outcomes {
+        let (expected, share) = if part == "n0--n1" { ("degraded", 1.0 / 3.0) } else { ("survived", 1.0) };
+        assert_eq!(outcome, expected, "{part}");
+        assert!((goodput / share - 1.0).abs() < 0.01, "{part}: {goodput}");
+    }
+    assert!(campaign.ended.stdout.contains("degraded by 66."), "{}", campaign.ended.stdout);
+    assert!(campaign.ended.stdout.contains("4 of 4 failures ran: 3 survived, 1 degraded, 0 lost, 0 wrong"));
+}
+
+/// Two cuts divide a ring, whichever they are.
+#[test]
+fn two_cuts_of_a_ring_lose_the_job() {
+    let options =
+        ["--exhaustive", "links:2", "--collective", "all-reduce", "--bytes", "4KiB", "--algorithm", "ring"];
+    let campaign = campaign("ring-4.yaml", &options);
+    let outcomes = campaign.outcomes();
+    assert_eq!(outcomes.len(), 6);
+    assert!(
+        outcomes.iter().all(|(_, outcome, goodput)| outcome == "lost" && *goodput == 0.0),
+        "{outcomes:?}"
+    );
+    assert!(campaign.ended.stdout.contains("n0--n1 + n1--n2"), "{}", campaign.ended.stdout);
+}
+
+#[test]
+fn a_switch_of_two_is_survived_and_the_expected_goodput_is_as_by_hand() {
+    let options =
+        ["--exhaustive", "switches:1,switches:2", "--set", "planes=2", "--collective", "all-reduce"];
+    let rates = [
+        "--bytes",
+        "64KiB",
+        "--algorithm",
+        "two-shot",
+        "--failure-rates",
+        "switches=0.01/h",
+        "--repair",
+        "10h",
+    ];
+    let campaign = campaign("star-4.yaml", &[&options[..], &rates].concat());
+    let outcomes = campaign.outcomes();
+    let names: Vec<_> = outcomes.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["s0", "s1", "s0 + s1"]);
+    assert_eq!(outcomes[2].1, "lost");
+    let alone = [outcomes[0].2, outcomes[1].2];
+    assert!(alone.iter().all(|goodput| (0.3..=1.0).contains(goodput)), "{alone:?}");
+    // Each switch is down for 0.1 / 1.1 of the time: both are up for (10/11)^2, exactly one of them is down for 10/121.
+    let by_hand = 100.0 / 121.0 + 10.0 / 121.0 * (alone[0] + alone[1]);
+    let expected = &campaign.result["expected"];
+    for bound in ["goodput_least", "goodput_most"] {
+        let found = expected[bound].as_f64().expect("a number");
+        assert!((found - by_hand).abs() < 1e-9, "{bound}: {found}, by hand {by_hand}");
+    }
+    let loss = |index: usize| expected["parts"][index]["loss"].as_f64().expect("a number");
+    // Alone 10/121 of the lost goodput, and half of the 1/121 in which nothing is left.
+    let mut by_hand = alone.map(|goodput| 10.0 / 121.0 * (1.0 - goodput) + 0.5 / 121.0);
+    by_hand.sort_by(|one, other| other.total_cmp(one));
+    assert!((loss(0) - by_hand[0]).abs() < 1e-9 && (loss(1) - by_hand[1]).abs() < 1e-9, "{expected}");
+    assert!(campaign.ended.stdout.contains("expected goodput: "), "{}", campaign.ended.stdout);
+}
+
+#[test]
+fn a_lost_node_ends_the_job_unless_the_others_go_on() {
+    let job =
+        ["--exhaustive", "nodes:1", "--collective", "all-reduce", "--bytes", "4KiB", "--algorithm", "ring"];
+    // A ring of three takes less time than one of four.
+    for (more, outcome) in [(&[][..], "lost"), (&["--on-loss", "shrink"], "survived")] {
+        let campaign = campaign("star-4.yaml", &[&job[..], more].concat());
+        let outcomes = campaign.outcomes();
+        assert_eq!(outcomes.len(), 4);
+        assert!(outcomes.iter().all(|(_, found, _)| found == outcome), "{more:?}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn mistakes_name_the_option_and_have_a_hint() {
+    let job = ["--collective", "all-reduce"];
+    for (arguments, parts) in [
+        (&["--exhaustive", "planes:1"][..], &["links, switches or nodes"][..]),
+        (&["--exhaustive", "links:3"], &["links:1"]),
+        (&["--exhaustive", "switches:1"], &["--exhaustive", "the rack has no such parts"]),
+        (&["--exhaustive", "links:1", "--engine", "processes"], &["virtual time"]),
+        (
+            &["--exhaustive", "links:1", "--time-limit", "0ms"],
+            &["4 failures would take about ", "--time-limit"],
+        ),
+        (
+            &["--exhaustive", "links:2", "--failure-rates", "links=1/h", "--repair", "1h"],
+            &["--exhaustive links:1"],
+        ),
+        (
+            &["--exhaustive", "links:1", "--failure-rates", "links=1/h", "--repair", "nodes=1h"],
+            &["--repair links=4h"],
+        ),
+        (&["--exhaustive", "links:1", "--failure-rates", "links=1/h"], &["--repair"]),
+    ] {
+        let campaign = campaign("ring-4.yaml", &[arguments, &job].concat());
+        assert_eq!(campaign.ended.code, Some(2), "{arguments:?}\n{}", campaign.ended.stdout);
+        for part in parts.iter().chain(&["hint"]) {
+            assert!(campaign.ended.stderr.contains(part), "{part} in\n{}", campaign.ended.stderr);
+        }
+    }
+    let idle = campaign("ring-4.yaml", &["--exhaustive", "links:1", "--job", "none"]);
+    assert_eq!(idle.ended.code, Some(2), "{}", idle.ended.stdout);
+    assert!(idle.ended.stderr.contains("hint"), "{}", idle.ended.stderr);
+}
