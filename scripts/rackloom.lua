@@ -551,21 +551,37 @@ local function heartbeat(tvb, tree)
     return string.format("heartbeat %d received %d %s", tvb(32, 4):le_uint(), tvb(36, 4):le_uint(), STATES[state])
 end
 
-local function report(tvb, tree, length)
-    local count = tvb(34, 2):le_uint()
-    if length < 16 + 4 * count then return nil end
-    add_all(tree, tvb, "report.", { { "origin", 0, 2 }, { "incarnation", 4, 8 }, { "number", 12, 4 } })
+-- One report at `at`. Returns its text and its length, or nil if it is cut.
+local function one_report(tvb, tree, at, rest)
+    if rest < 16 then return nil end
+    local count = tvb(at + 2, 2):le_uint()
+    local length = 16 + 4 * count
+    if rest < length then return nil end
+    add(tree, "report.origin", tvb(at, 2))
+    add(tree, "report.incarnation", tvb(at + 4, 8))
+    add(tree, "report.number", tvb(at + 12, 4))
     local up = 0
     for index = 0, count - 1 do
-        local at = 32 + 16 + 4 * index
-        add(tree, "report.edge", tvb(at, 2))
+        local entry = at + 16 + 4 * index
+        add(tree, "report.edge", tvb(entry, 2))
         -- W-63: the other bits name the neighbour's incarnation
-        local is_up = tvb(at + 2, 2):le_uint() % 4 == 1
-        tree:add(fields["report.up"], tvb(at + 2, 2), is_up)
+        local is_up = tvb(entry + 2, 2):le_uint() % 4 == 1
+        tree:add(fields["report.up"], tvb(entry + 2, 2), is_up)
         if is_up then up = up + 1 end
     end
-    return string.format("report %d of %d, %d of %d links up",
-        tvb(44, 4):le_uint(), tvb(32, 2):le_uint(), up, count)
+    local text = string.format("%d of %d, %d of %d links up", tvb(at + 12, 4):le_uint(), tvb(at, 2):le_uint(), up, count)
+    return text, length
+end
+
+local function report(tvb, tree, length)
+    local texts, at = {}, 0
+    while at < length do
+        local text, used = one_report(tvb, tree, 32 + at, length - at)
+        if text == nil then return nil end
+        texts[#texts + 1] = text
+        at = at + used
+    end
+    return "report " .. table.concat(texts, "; ")
 end
 
 local function credit(tvb, tree)

@@ -211,7 +211,7 @@ fn flatten(fields: &mut Fields, prefix: &str, value: &Value) {
     let named = |key: &str| match (prefix, key) {
         ("", "operations") => "op".to_owned(),
         ("op", "op") => "op".to_owned(),
-        ("report", "edges") => "report".to_owned(),
+        ("report", "reports" | "edges") => "report".to_owned(),
         ("", key) => key.to_owned(),
         (prefix, key) => format!("{prefix}.{key}"),
     };

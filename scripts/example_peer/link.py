@@ -197,7 +197,7 @@ class Link:
         if kind == HEARTBEAT:
             return self.take_heartbeat(now, body)
         if kind == REPORT:
-            return self.take_report(body)
+            return self.take_reports(body)
         if kind == CREDIT:
             self.credit_owed |= bool(body and body[0])
             return None
@@ -273,13 +273,22 @@ class Link:
             self.disagreements, self.report_queue = 0, list(self.reports)
         return None
 
-    def take_report(self, body):
-        if len(body) < 16:
-            return "malformed"
-        origin, count, incarnation, number = struct.unpack_from("<HHQI", body)
-        if len(body) < 16 + 4 * count:
-            return "malformed"
-        edges = [struct.unpack_from("<HH", body, 16 + 4 * index) for index in range(count)]
+    def take_reports(self, body):
+        reports = []
+        while body or not reports:
+            if len(body) < 16:
+                return "malformed"
+            origin, count, incarnation, number = struct.unpack_from("<HHQI", body)
+            if len(body) < 16 + 4 * count:
+                return "malformed"
+            edges = [struct.unpack_from("<HH", body, 16 + 4 * index) for index in range(count)]
+            reports.append((origin, incarnation, number, edges))
+            body = body[16 + 4 * count:]
+        for report in reports:
+            self.take_report(*report)
+        return None
+
+    def take_report(self, origin, incarnation, number, edges):
         if origin != self.other or any(edge != self.settings.edge for edge, _ in edges):
             return None
         known = self.reports.get(origin)

@@ -8,7 +8,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use crate::describe::{Control, Described, FabricFields, LinkFields, OperationFields};
+use crate::describe::{Control, Described, FabricFields, LinkFields, MemberLinks, OperationFields};
 use crate::foreign::Datagram;
 use crate::reader::Direction;
 
@@ -129,10 +129,14 @@ impl Line<'_> {
             Control::Heartbeat { number, received_number, state, .. } => {
                 write!(formatter, " {number} received {received_number} {state}")
             }
-            Control::Report { origin, number, edges, .. } => {
-                let up = edges.iter().filter(|edge| edge.up).count();
-                let origin = Name(self.members, *origin);
-                write!(formatter, " {number} of {origin}, {up} of {} links up", edges.len())
+            Control::Report { reports } => {
+                for (index, MemberLinks { origin, number, edges, .. }) in reports.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { ";" };
+                    let up = edges.iter().filter(|edge| edge.up).count();
+                    let origin = Name(self.members, *origin);
+                    write!(formatter, "{separator} {number} of {origin}, {up} of {} links up", edges.len())?;
+                }
+                Ok(())
             }
             Control::Credit { requests_answer: true } => formatter.write_str(" answer requested"),
             Control::Credit { .. } => Ok(()),

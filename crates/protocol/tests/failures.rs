@@ -3,6 +3,7 @@
 mod harness;
 
 use harness::*;
+use rackloom_protocol::wire::control::LinkReport;
 use rackloom_protocol::wire::layout;
 use rackloom_protocol::*;
 
@@ -420,12 +421,13 @@ fn a_restarted_node_gets_no_frame_for_its_earlier_incarnation() {
     );
 }
 
-/// Drops the reports of member `origin`, from all members.
+/// Drops the frames with a report of member `origin`, from all members.
 fn without_reports_of(origin: u16) -> Filter {
     Box::new(move |_, _, _, bytes| {
         let is_report = bytes[layout::VERSION_KIND] & 15 == wire::frame::FrameKind::Report as u8;
-        let body = layout::FABRIC;
-        !(is_report && bytes[body..body + 2] == origin.to_le_bytes())
+        let body = || &bytes[layout::FABRIC..][..usize::from(layout::u16_at(bytes, layout::LENGTH))];
+        let is_meant = |reports: Vec<LinkReport>| reports.iter().any(|report| report.origin == NodeId(origin));
+        !(is_report && LinkReport::read_all(body()).is_some_and(is_meant))
     })
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use harness::*;
 use proptest::prelude::*;
 use rackloom_protocol::wire::address::mac;
-use rackloom_protocol::wire::control::LinkReport;
+use rackloom_protocol::wire::control::{IncarnationMark, LinkReport};
 use rackloom_protocol::wire::frame::{Frame, FrameKind};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::wire::{dump, layout};
@@ -110,6 +110,24 @@ fn digest_of(reports: impl IntoIterator<Item = (u64, u64, u64)>) -> u32 {
     })
 }
 
+#[test]
+fn a_frame_has_one_report_or_several() {
+    // Member 3 with a link that carries no data, then member 258 without links.
+    let of_three = [3, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 5, 0, 0, 0];
+    let of_two_hundred_fifty_eight = [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0];
+    let body = [&of_three[..], &of_two_hundred_fifty_eight].concat();
+    let report = |origin: u16, incarnation: u64, number: u32, edges: Vec<(u16, Option<IncarnationMark>)>| {
+        let (origin, incarnation) = (NodeId(origin), Incarnation(incarnation));
+        LinkReport { origin, incarnation, number, edges, is_departure: false }
+    };
+    let (one, other) = (report(3, 9, 7, vec![(5, None)]), report(258, 1 << 56, 1, vec![]));
+    assert_eq!(LinkReport::read_all(&body), Some(vec![one.clone(), other]));
+    assert_eq!(LinkReport::read_all(&of_three), Some(vec![one]));
+    for length in [0, 1, 15, 19, 21, 35] {
+        assert_eq!(LinkReport::read_all(&body[..length]), None, "{length} bytes");
+    }
+}
+
 // W-80
 #[test]
 fn a_heartbeat_has_the_digest_that_the_page_defines() {
@@ -118,9 +136,10 @@ fn a_heartbeat_has_the_digest_that_the_page_defines() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
         let body = frame.body();
         if frame.link.kind == FrameKind::Report {
-            let report = LinkReport::read(body).expect("a report");
-            let known = newest.entry(u64::from(report.origin.0)).or_insert((0, 0));
-            *known = (*known).max((report.incarnation.0, u64::from(report.number)));
+            for report in LinkReport::read_all(body).expect("reports") {
+                let known = newest.entry(u64::from(report.origin.0)).or_insert((0, 0));
+                *known = (*known).max((report.incarnation.0, u64::from(report.number)));
+            }
         }
         if frame.link.kind == FrameKind::Heartbeat {
             digests.push(layout::u32_at(body, 12));

@@ -40,16 +40,10 @@ pub enum Control {
         /// Digest of all link reports.
         digest: u32,
     },
-    /// States of the links of a member.
+    /// States of the links of one member or several.
     Report {
-        /// Member whose links are reported.
-        origin: u16,
-        /// Incarnation of that member.
-        incarnation: u64,
-        /// Number of the report.
-        number: u32,
-        /// Links of the member.
-        edges: Vec<Edge>,
+        /// Reports in the order of the frame.
+        reports: Vec<MemberLinks>,
     },
     /// Returns credits.
     Credit {
@@ -71,6 +65,26 @@ pub enum Control {
         /// Duration in units of 512 bits of the link; 0 resumes.
         quanta: u16,
     },
+}
+
+/// Report about the links of one member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberLinks {
+    /// Member whose links are reported.
+    pub origin: u16,
+    /// Incarnation of that member.
+    pub incarnation: u64,
+    /// Number of the report.
+    pub number: u32,
+    /// Links of the member.
+    pub edges: Vec<Edge>,
+}
+
+impl MemberLinks {
+    fn of(report: LinkReport) -> Self {
+        let edges = report.edges.into_iter().map(|(edge, mark)| Edge { edge, up: mark.is_some() }).collect();
+        Self { origin: report.origin.0, incarnation: report.incarnation.0, number: report.number, edges }
+    }
 }
 
 /// One link of a report.
@@ -105,14 +119,8 @@ impl Control {
                 Self::Heartbeat { number, received_number, state: state.name(), intervals, digest }
             }
             FrameKind::Report => {
-                let report = LinkReport::read(body)?;
-                let edges = report
-                    .edges
-                    .into_iter()
-                    .map(|(edge, incarnation)| Edge { edge, up: incarnation.is_some() })
-                    .collect();
-                let (origin, incarnation, number) = (report.origin.0, report.incarnation.0, report.number);
-                Self::Report { origin, incarnation, number, edges }
+                let reports = LinkReport::read_all(body)?;
+                Self::Report { reports: reports.into_iter().map(MemberLinks::of).collect() }
             }
             FrameKind::Credit => Self::Credit { requests_answer: *body.first()? == 1 },
             FrameKind::LinkInit => Self::Init { number: numbering(body)? },

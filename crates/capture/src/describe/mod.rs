@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::foreign;
 
-pub use control::{Control, Edge};
+pub use control::{Control, Edge, MemberLinks};
 pub use operation::OperationFields;
 
 /// Fields of a frame.

@@ -103,6 +103,10 @@ fn bodies_survive(body: &[u8]) -> String {
         assert_eq!(LinkReport::read(&written), Some(report));
         accepted += " report";
     }
+    if let Some(reports) = LinkReport::read_all(body) {
+        assert_eq!(reports.iter().map(LinkReport::encoded_bytes).sum::<usize>(), body.len());
+        accepted += " reports";
+    }
     assert_eq!(numbering(body).is_some(), body.len() >= 4);
     assert_eq!(pause_quanta(body).is_some(), body.len() >= 2);
     assert!(consumed_beside(body).count() <= body.len() / 4);

@@ -148,8 +148,8 @@ impl Forwarder {
         {
             return Some(transmit);
         }
-        if let Some(report) = self.reports.next(port) {
-            let length = report.write(&mut out[FABRIC..]);
+        if self.reports.is_waiting(port) {
+            let length = self.write_reports(port, out);
             return Some(self.finish_control(port, Channel(0), out, FrameKind::Report, length, true));
         }
         if !self.carries(port) {
@@ -157,6 +157,17 @@ impl Forwarder {
         }
         let transit = self.egress[port.index()].acks.pop_front()?;
         Some(self.pass_on(port, Channel(0), &transit, out))
+    }
+
+    /// Writes waiting reports, as many as a frame holds. Returns their length in bytes.
+    fn write_reports(&mut self, port: PortId, out: &mut [u8]) -> usize {
+        let frame_bytes_max = out.len().min(usize::from(self.config.frame_bytes_max));
+        let mut length = 0;
+        while let Some(report) = self.reports.next_within(port, frame_bytes_max - FABRIC - length) {
+            length += report.write(&mut out[FABRIC + length..]);
+        }
+        assert!(length > 0, "a member has more links than a frame can report");
+        length
     }
 
     pub(super) fn finish_control(

@@ -359,7 +359,7 @@ impl Forwarder {
         match frame.link.kind {
             FrameKind::Hello => {}
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
-            FrameKind::Report => self.take_report(now, port, &frame)?,
+            FrameKind::Report => self.take_reports(now, port, &frame)?,
             FrameKind::Credit => {
                 if frame.body().first().is_some_and(|requests_answer| *requests_answer != 0) {
                     link.accounts.request(channel);

@@ -104,13 +104,18 @@ impl Forwarder {
         Ok(())
     }
 
-    pub(super) fn take_report(
+    /// Handles the reports of a frame. An error of one does not concern the others.
+    pub(super) fn take_reports(
         &mut self,
         now: Instant,
         port: PortId,
         frame: &Frame<'_>,
     ) -> Result<(), DropReason> {
-        let report = LinkReport::read(frame.body()).ok_or(DropReason::Malformed)?;
+        let reports = LinkReport::read_all(frame.body()).ok_or(DropReason::Malformed)?;
+        reports.into_iter().fold(Ok(()), |result, report| self.take_report(now, port, report).and(result))
+    }
+
+    fn take_report(&mut self, now: Instant, port: PortId, report: LinkReport) -> Result<(), DropReason> {
         if report.origin == self.config.node {
             // W-86
             // A number beyond this member's own is forged: a newer report corrects the rack.

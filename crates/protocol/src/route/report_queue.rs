@@ -30,6 +30,11 @@ impl ReportQueue {
         }
     }
 
+    /// Returns the oldest member.
+    pub(super) fn front(&self) -> Option<NodeId> {
+        self.order.front().copied()
+    }
+
     /// Takes the oldest member.
     pub(super) fn pop(&mut self) -> Option<NodeId> {
         let member = self.order.pop_front()?;

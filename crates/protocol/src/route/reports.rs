@@ -246,10 +246,14 @@ impl Reports {
         !self.queued[port.index()].is_empty()
     }
 
-    /// Returns the next report for a port.
-    pub fn next(&mut self, port: PortId) -> Option<LinkReport> {
-        let origin = self.queued[port.index()].pop()?;
+    /// Removes and returns the next report for a port, if its body has at most this number of bytes.
+    pub fn next_within(&mut self, port: PortId, bytes_max: usize) -> Option<LinkReport> {
+        let origin = self.queued[port.index()].front()?;
         let LatestReport { incarnation, number, is_departure } = self.latest[origin.index()]?;
+        if LinkReport::bytes_of(self.graph.links(origin).len()) > bytes_max {
+            return None;
+        }
+        self.queued[port.index()].pop();
         let edges = self.reported(origin).map(|link| (link.edge, link.incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
@@ -302,7 +306,7 @@ mod tests {
         assert!(!reports.neighbour_reports_up(0, Some(Incarnation(5))));
         assert_eq!(reports.digest(), digest);
         assert!(!reports.is_waiting(PortId(0)), "not reported back to its source");
-        assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
+        assert_eq!(reports.next_within(PortId(1), 1000).map(|report| report.number), Some(2));
         assert_eq!(reports.receive(report(6, 1, true), None, live()), ReportEffect::NewIncarnation);
     }
 

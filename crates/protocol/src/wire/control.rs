@@ -185,13 +185,19 @@ const LEFT: u16 = 2;
 const STATE_BITS: u32 = 2;
 
 impl LinkReport {
-    /// Returns the length of the body, in bytes.
+    /// Returns the length of the report, in bytes.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
-        REPORT_BYTES + REPORT_ENTRY_BYTES * self.edges.len()
+        Self::bytes_of(self.edges.len())
     }
 
-    /// Writes the body. Returns its length in bytes.
+    /// Returns the length of a report about this number of links, in bytes.
+    #[must_use]
+    pub const fn bytes_of(links: usize) -> usize {
+        REPORT_BYTES + REPORT_ENTRY_BYTES * links
+    }
+
+    /// Writes the report to the beginning of `body`. Returns its length in bytes.
     pub fn write(&self, body: &mut [u8]) -> usize {
         put_u16(body, 0, self.origin.0);
         put_u16(body, 2, self.edges.len() as u16);
@@ -210,7 +216,20 @@ impl LinkReport {
         self.encoded_bytes()
     }
 
-    /// Reads the body. Returns `None` if it is shorter than its count requires.
+    /// Reads the body of a frame: one report or several, one after the other. Returns `None` if it is empty or the last
+    /// report is cut.
+    #[must_use]
+    pub fn read_all(mut body: &[u8]) -> Option<Vec<Self>> {
+        let mut reports = Vec::new();
+        while reports.is_empty() || !body.is_empty() {
+            let report = Self::read(body)?;
+            body = body.get(report.encoded_bytes()..)?;
+            reports.push(report);
+        }
+        Some(reports)
+    }
+
+    /// Reads the first report of a body. Returns `None` if the body is shorter than its count requires.
     #[must_use]
     pub fn read(body: &[u8]) -> Option<Self> {
         if body.len() < REPORT_BYTES {

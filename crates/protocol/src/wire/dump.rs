@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::control::{Heartbeat, Hello, LinkReport, numbering, pause_quanta};
@@ -31,11 +32,8 @@ pub fn line(frame: &Frame<'_>) -> String {
             }
             None => String::from("heartbeat, malformed"),
         },
-        FrameKind::Report => match LinkReport::read(frame.body()) {
-            Some(report) => {
-                let up = report.edges.iter().filter(|(_, incarnation)| incarnation.is_some()).count();
-                format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
-            }
+        FrameKind::Report => match LinkReport::read_all(frame.body()) {
+            Some(reports) => reports.iter().map(of_report).collect::<Vec<_>>().join("; "),
             None => String::from("report, malformed"),
         },
         FrameKind::Credit if frame.link.channel.0 > 0 => {
@@ -58,6 +56,11 @@ pub fn line(frame: &Frame<'_>) -> String {
             None => String::from("pause, malformed"),
         },
     }
+}
+
+fn of_report(report: &LinkReport) -> String {
+    let up = report.edges.iter().filter(|(_, incarnation)| incarnation.is_some()).count();
+    format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
 }
 
 fn routed(frame: &Frame<'_>) -> String {
