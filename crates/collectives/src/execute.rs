@@ -352,7 +352,7 @@ impl Run {
                     let before = self.worked;
                     let moved = work(around, program, piece, &mut self.worked, blocks, budget)?;
                     budget = budget.saturating_sub(moved);
-                    let (moves, reductions) = amounts(program, &piece);
+                    let (moves, reductions) = program.amounts(&piece);
                     let done = self.worked - before;
                     around.note_work(done * moves, done * reductions);
                     let target_bytes = piece.target().bytes(blocks.kernel.element_bytes()).len();
@@ -368,18 +368,6 @@ impl Run {
                     self.cursor.advance();
                 }
             }
-        }
-    }
-}
-
-/// Returns how often each byte of the target of a piece of work is read or written, and how often it is computed.
-fn amounts(program: &Program, piece: &Local) -> (usize, usize) {
-    match piece {
-        Local::Copy { .. } => (2, 0),
-        Local::Reduce { .. } => (3, 1),
-        Local::Fold { .. } => {
-            let operands = program.sources(piece).len();
-            (operands + 1, operands.saturating_sub(1))
         }
     }
 }

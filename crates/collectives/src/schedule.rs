@@ -235,6 +235,19 @@ impl Program {
             }
         }
     }
+
+    /// Returns how often each element of the target of a piece of work is read or written, and how often it is computed.
+    #[must_use]
+    pub fn amounts(&self, work: &Local) -> (usize, usize) {
+        match work {
+            Local::Copy { .. } => (2, 0),
+            Local::Reduce { .. } => (3, 1),
+            Local::Fold { .. } => {
+                let operands = self.sources(work).len();
+                (operands + 1, operands.saturating_sub(1))
+            }
+        }
+    }
 }
 
 /// A collective as data. The header of the file defines the meaning.

@@ -50,6 +50,7 @@ impl Seen {
 }
 
 fn must_be_near(what: &str, found_ns: u64, expected_ns: f64, tolerance_ns: f64) {
+    println!("{what}: {found_ns} ns, expected {expected_ns:.0} ns");
     let difference_ns = (found_ns as f64 - expected_ns).abs();
     assert!(difference_ns <= tolerance_ns, "{what}: {found_ns} ns, expected {expected_ns} ns");
 }
@@ -127,6 +128,35 @@ fn times_and_counts_do_not_depend_on_payload() {
         let report = full.report();
         assert_eq!((report.ranks.len(), report.operations), (5, 7 + 5 + 4 + 5 + 5), "{more}");
     }
+}
+
+/// Three steps of the reduce-scatter combine 64 KiB each: three accesses of 64 KiB at 1 Tbit/s are 1573 ns.
+#[test]
+fn a_model_of_the_gpu_delays_the_collectives_of_a_workload() {
+    let workload = "workload sum\nranks 4\ngroup 0..3\nrank 0..3\nall-reduce group 0 256KiB\n";
+    let iteration_ns = |device: &str| {
+        let text = format!("{{name: ring, shape: {{ring: {{nodes: 4}}}}, {LINK}{device}}}");
+        perform(&plan(&text), workload, Some(AlgorithmKind::Ring)).report().iteration_ns
+    };
+    let none_ns = iteration_ns("");
+    let added_ns = iteration_ns(", device: {memory_rate: 1Tbit/s}") - none_ns;
+    assert!(added_ns.abs_diff(3 * 1_573) < 100, "{added_ns}");
+    // 64 KiB of results at 100 Gbit/s are 5243 ns.
+    let added_ns = iteration_ns(", device: {reduction_rate: 100Gbit/s}") - none_ns;
+    assert!(added_ns.abs_diff(3 * 5_243) < 100, "{added_ns}");
+}
+
+/// The root combines after the last byte has arrived, and sends nothing afterwards.
+#[test]
+fn a_collective_ends_with_its_own_work() {
+    let workload = "workload sum\nranks 2\ngroup 0 1\nrank 0\nreduce group 0 1MiB root 0\nrank 1\nreduce group 0 1MiB root 0\n";
+    let exposed_ns = |device: &str| {
+        let text = format!("{{name: pair, shape: {{ring: {{nodes: 2}}}}, {LINK}{device}}}");
+        perform(&plan(&text), workload, None).report().ranks[0].exposed_ns
+    };
+    let added_ns = exposed_ns(", device: {reduction_rate: 100Gbit/s}") - exposed_ns("");
+    // 1 MiB of results at 100 Gbit/s are 83886 ns.
+    assert!(added_ns.abs_diff(83_886) < 100, "{added_ns}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Collectives of one rank: the schedules of its groups, as puts with signals and waits.
 //!
 //! The collectives of a group run one after the other in the order of the list. Those of several groups run at the same time.
-//! The work of a schedule (reductions and copies) is left out: values have no meaning here. It takes no time in virtual
-//! time, as in the job of a collective.
+//! The work of a schedule (reductions and copies) is not done, because values have no meaning here. Memory notes its bytes: with a
+//! model of the GPU it takes time, as in the job of a collective.
 
 use std::collections::VecDeque;
 
-use rackloom_collectives::{Action, Cursor, Transfer};
+use rackloom_collectives::{Action, Cursor, Local, Program, Transfer};
 use rackloom_protocol::{Condition, NodeId, Signal, SignalKind};
 
 use super::lanes::Lane;
@@ -41,6 +41,8 @@ struct Active {
     /// Number of puts that are not known to be visible.
     outstanding: u32,
     is_waiting: bool,
+    /// True if work was noted.
+    has_worked: bool,
 }
 
 /// Transfer that was sent, or the end of a collective.
@@ -115,7 +117,7 @@ impl Groups {
         self.runnable = blocked;
     }
 
-    /// Goes on with one queue. Returns false if there is no space for its next put.
+    /// Goes on with one queue. Returns false if no event announces when it may go on.
     fn advance_queue(
         &mut self,
         poll: &mut Poll<'_>,
@@ -136,7 +138,7 @@ impl Groups {
             let active = progress.active.get_or_insert_default();
             match active.advance(poll, prepared, turn, step) {
                 Run::Waiting => return true,
-                Run::Full => return false,
+                Run::Blocked => return false,
                 Run::Over => {}
             }
             (progress.active, progress.next) = (None, progress.next + 1);
@@ -150,9 +152,9 @@ impl Groups {
 enum Run {
     /// A wait or a put is outstanding.
     Waiting,
-    /// There is no space for another put.
-    Full,
-    /// All actions are over, and all puts are visible.
+    /// There is no space for another put, or own memory is at work.
+    Blocked,
+    /// All actions are over, all puts are visible, and own work has ended.
     Over,
 }
 
@@ -172,6 +174,7 @@ impl Active {
         loop {
             match self.cursor.action(program) {
                 None if self.outstanding > 0 => return Run::Waiting,
+                None if self.has_worked && poll.memory.is_busy() => return Run::Blocked,
                 None => return Run::Over,
                 Some(Action::Await(_)) if self.is_waiting => return Run::Waiting,
                 Some(Action::Await(id)) => {
@@ -182,8 +185,12 @@ impl Active {
                     poll.issuer.submit_urgent(Request::new(tag, wait(lane, transfer, peer, run)));
                     return Run::Waiting;
                 }
-                Some(Action::Work(_)) => self.cursor.advance(),
-                Some(Action::Send(_)) if !poll.issuer.has_space() => return Run::Full,
+                Some(Action::Work(piece)) => {
+                    note_work(poll, program, &piece);
+                    self.has_worked = true;
+                    self.cursor.advance();
+                }
+                Some(Action::Send(_)) if !poll.issuer.has_space() => return Run::Blocked,
                 Some(Action::Send(id)) => {
                     let transfer = schedule.transfer(id);
                     let peer = ranks[transfer.to];
@@ -196,6 +203,12 @@ impl Active {
             }
         }
     }
+}
+
+/// Notes the bytes of a piece of work. An element of a schedule of a workload is a byte.
+fn note_work(poll: &mut Poll<'_>, program: &Program, piece: &Local) {
+    let ((moves, reductions), bytes) = (program.amounts(piece), piece.target().length);
+    poll.memory.note_work((moves * bytes) as u64, (reductions * bytes) as u64);
 }
 
 /// Returns the offset of the word of a transfer at its receiver.
