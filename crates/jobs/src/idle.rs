@@ -3,11 +3,13 @@
 //! `--job none` uses it to bring links up and end. It also reports the failure of a job that cannot begin, such as a
 //! litmus that does not fit into memory.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use crate::job::{Job, Progress, Seat};
+use crate::ranks::Rank;
 use crate::ranks::start::StartWait;
 use crate::report::JobResult;
 
@@ -17,8 +19,10 @@ const INTERVAL_NS: u64 = 1_000_000;
 /// Waits until all other ranks are reachable, and ends.
 #[derive(Debug)]
 pub(crate) struct Idle {
-    /// The other ranks that have not been reached yet, and their names.
-    others: BTreeMap<NodeId, String>,
+    /// All ranks, for their names.
+    ranks: Arc<[Rank]>,
+    /// Awaited ranks that have not been reached yet.
+    others: BTreeSet<NodeId>,
     /// Time of the next check of all missing ranks. Between checks, events report ranks that become reachable.
     /// While a rack of a thousand ranks comes up, each rank is polled about a thousand times, so a check in every poll
     /// would be slow.
@@ -30,12 +34,12 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// Returns a job that waits for the other ranks, and gives up `timeout_ns` nanoseconds after the last one was reached.
-    pub(crate) fn new(others: Vec<(NodeId, String)>, timeout_ns: u64) -> Self {
-        let (others, next_look) = (others.into_iter().collect(), Instant::ZERO);
+    /// Returns a job that waits for these of the ranks, and gives up `timeout_ns` nanoseconds after the last one was reached.
+    pub(crate) fn new(ranks: Arc<[Rank]>, others: BTreeSet<NodeId>, timeout_ns: u64) -> Self {
         Self {
+            ranks,
             others,
-            next_look,
+            next_look: Instant::ZERO,
             wait: StartWait::new(timeout_ns),
             reached: 0,
             failure: None,
@@ -45,13 +49,13 @@ impl Idle {
 
     /// Returns a job that ends at once with `failure`.
     pub(crate) fn failed(failure: String) -> Self {
-        Self { failure: Some(failure), ..Self::new(Vec::new(), 0) }
+        Self { failure: Some(failure), ..Self::new(Arc::new([]), BTreeSet::new(), 0) }
     }
 
     fn poll(&mut self, now: Instant, is_reachable: impl Fn(NodeId) -> bool) -> Progress {
         if now >= self.next_look {
             self.next_look = now + INTERVAL_NS;
-            self.others.retain(|node, _| !is_reachable(*node));
+            self.others.retain(|node| !is_reachable(*node));
         }
         self.reached += u64::from(self.wait.record(now, self.others.len()));
         if !self.others.is_empty() && !self.wait.is_over(now) {
@@ -62,7 +66,8 @@ impl Idle {
     }
 
     fn missing(&self) -> String {
-        self.others.values().map(String::as_str).collect::<Vec<_>>().join(", ")
+        let names = self.others.iter().map(|node| self.ranks[node.index()].name.as_str());
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -100,10 +105,13 @@ impl Job for Idle {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_protocol::Tenant;
+
     use super::*;
 
     fn idle() -> Idle {
-        Idle::new(vec![(NodeId(1), "n1".into()), (NodeId(2), "n2".into())], 5_000_000)
+        let ranks = ["n0", "n1", "n2"].map(|name| Rank { name: name.to_owned(), tenant: Tenant(0) });
+        Idle::new(Arc::new(ranks), [NodeId(1), NodeId(2)].into(), 5_000_000)
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod fabric;
 mod shared;
 mod workload;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rackloom_collectives::Refused;
@@ -17,7 +18,7 @@ pub use self::workload::{perform_workload, prepare_workload};
 
 use self::shared::{ranks, smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
-use crate::collective::{CollectiveError, Common, Inputs};
+use crate::collective::{CollectiveError, CollectiveSettings, Common, Inputs};
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
@@ -55,18 +56,14 @@ pub fn build_from(
     inputs: &Inputs,
     checkpoints: Checkpoints,
 ) -> Box<dyn Job> {
-    made(plan, rank, &ranks(plan), seeds.into(), inputs, checkpoints, &Common::default())
-        .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+    Whole::new(plan, seeds.into(), inputs).job_or_reason(rank, checkpoints)
 }
 
 /// Builds the jobs of all ranks, like [`build_on`] for each, for a process that runs them all. They share what each would compute by itself.
 #[must_use]
 pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<Box<dyn Job>> {
-    let (seeds, ranks, common) = (seeds.into(), ranks(plan), Common::default());
-    let job = |rank| {
-        made(plan, NodeId(rank), &ranks, seeds, inputs, Checkpoints::default(), &common)
-            .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
-    };
+    let whole = Whole::new(plan, seeds.into(), inputs);
+    let job = |rank| whole.job_or_reason(NodeId(rank), Checkpoints::default());
     (0..plan.endpoint_count() as u16).map(job).collect()
 }
 
@@ -75,13 +72,12 @@ pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<B
 /// the own rank.
 #[must_use]
 pub fn wait_for(plan: &Plan, is_awaited: impl Fn(NodeId) -> bool) -> Box<dyn Job> {
-    let others = (0..)
-        .map(NodeId)
-        .zip(ranks(plan).iter())
-        .filter(|(node, _)| is_awaited(*node))
-        .map(|(node, rank)| (node, rank.name.clone()))
-        .collect();
-    Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
+    wait_among(plan, ranks(plan), is_awaited)
+}
+
+fn wait_among(plan: &Plan, ranks: Arc<[Rank]>, is_awaited: impl Fn(NodeId) -> bool) -> Box<dyn Job> {
+    let others = (0..ranks.len() as u16).map(NodeId).filter(|node| is_awaited(*node)).collect();
+    Box::new(Idle::new(ranks, others, timeout_ns(plan, u64::MAX)))
 }
 
 /// Builds one rank's job of playing a trace, instead of the plan's own job. Every rank must get all lines, ordered by
@@ -111,65 +107,65 @@ pub fn play_trace(
 /// same rule.
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
-    let mut objections = Vec::from_iter(
-        made(
-            plan,
-            NodeId(0),
-            &ranks(plan),
-            plan.settings.seed.into(),
-            inputs,
-            Checkpoints::default(),
-            &Common::default(),
-        )
-        .err(),
-    );
+    let of_first = |plan: &Plan| {
+        let whole = Whole::new(plan, plan.settings.seed.into(), inputs);
+        whole.job(NodeId(0), Checkpoints::default()).err()
+    };
+    let mut objections = Vec::from_iter(of_first(plan));
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // Further errors show only if all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
-        objections.extend(
-            made(
-                &united,
-                NodeId(0),
-                &ranks(&united),
-                plan.settings.seed.into(),
-                inputs,
-                Checkpoints::default(),
-                &Common::default(),
-            )
-            .err(),
-        );
+        objections.extend(of_first(&united));
     }
     objections
 }
 
-fn made(
-    plan: &Plan,
-    rank: NodeId,
-    ranks: &Arc<[Rank]>,
+/// The job of a plan, with what its ranks share.
+struct Whole<'a> {
+    plan: &'a Plan,
     seeds: Seeds,
-    inputs: &Inputs,
-    checkpoints: Checkpoints,
-    common: &Common,
-) -> Result<Box<dyn Job>, Objection> {
-    Ok(match &plan.job.kind {
-        JobKind::Litmus => {
-            let litmus = Litmus::new(rank, ranks.to_vec(), litmus_settings(plan, seeds));
-            Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
-        }
-        JobKind::Collective(job) => {
-            let settings = collective::settings(plan, job, seeds, inputs, common);
-            let objection = |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
-            crate::collective::collective_from(rank, ranks.clone(), settings, checkpoints)
-                .map_err(objection)?
-        }
-        JobKind::Latency(sweep) => paired(rank, ranks, pair_settings(plan, Measure::Latency, sweep, seeds))?,
-        JobKind::Bandwidth(sweep) => {
-            paired(rank, ranks, pair_settings(plan, Measure::Bandwidth, sweep, seeds))?
-        }
-        JobKind::Traffic(job) => trafficked(plan, rank, ranks, job, seeds)?,
-        JobKind::None => wait_for(plan, |other| other != rank),
-    })
+    inputs: &'a Inputs,
+    ranks: Arc<[Rank]>,
+    /// Settings of a collective, once a rank has needed them.
+    collective: OnceCell<CollectiveSettings>,
+}
+
+impl<'a> Whole<'a> {
+    fn new(plan: &'a Plan, seeds: Seeds, inputs: &'a Inputs) -> Self {
+        Self { plan, seeds, inputs, ranks: ranks(plan), collective: OnceCell::new() }
+    }
+
+    /// Returns the job of a rank. A job that cannot run ends at once, and its result gives the reason.
+    fn job_or_reason(&self, rank: NodeId, checkpoints: Checkpoints) -> Box<dyn Job> {
+        self.job(rank, checkpoints).unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+    }
+
+    fn job(&self, rank: NodeId, checkpoints: Checkpoints) -> Result<Box<dyn Job>, Objection> {
+        let Self { plan, seeds, ranks, .. } = self;
+        Ok(match &plan.job.kind {
+            JobKind::Litmus => {
+                let litmus = Litmus::new(rank, ranks.to_vec(), litmus_settings(plan, *seeds));
+                Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
+            }
+            JobKind::Collective(job) => {
+                let settings = || collective::settings(plan, job, *seeds, self.inputs, &Common::default());
+                let settings = self.collective.get_or_init(settings).clone();
+                let objection =
+                    |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
+                crate::collective::collective_from(rank, ranks.clone(), settings, checkpoints)
+                    .map_err(objection)?
+            }
+            JobKind::Latency(sweep) => {
+                paired(rank, ranks, pair_settings(plan, Measure::Latency, sweep, *seeds))?
+            }
+            JobKind::Bandwidth(sweep) => {
+                paired(rank, ranks, pair_settings(plan, Measure::Bandwidth, sweep, *seeds))?
+            }
+            JobKind::Traffic(job) => trafficked(plan, rank, ranks, job, *seeds)?,
+            JobKind::None => wait_among(plan, ranks.clone(), |other| other != rank),
+        })
+    }
 }
 
 fn paired(rank: NodeId, ranks: &Arc<[Rank]>, settings: PairSettings) -> Result<Box<dyn Job>, Objection> {

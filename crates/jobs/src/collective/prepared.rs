@@ -1,10 +1,12 @@
-//! Parts of a collective job that are equal for all ranks: the memory plan, each schedule, its index, and the digests of its results.
+//! Parts of a collective job that are equal for all ranks: the memory plan, the choice of algorithms, each schedule, its index, and the
+//! digests of its results.
 //!
 //! The ranks of one process compute them once. In virtual time one process has all ranks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use rackloom_collectives::choose::{Choice, Fabric, choose};
 use rackloom_collectives::fingerprint::{Line, Sums, Values};
 use rackloom_collectives::{Algorithm, Schedule, TransferId, build};
 
@@ -20,8 +22,19 @@ struct Shared {
     memory_plan: OnceLock<Result<Arc<MemoryPlan>, CollectiveError>>,
     /// Schedules that a rank uses now.
     schedules: Mutex<HashMap<(Algorithm, usize), Weak<Prepared>>>,
+    /// Amounts of schedules, in use or not.
+    amounts: Mutex<HashMap<(Algorithm, usize), Amount>>,
+    /// Choices of the closed forms on the fabric that was measured, by the number of elements.
+    choices: Mutex<HashMap<usize, (Fabric, Choice)>>,
     /// Handles of the groups that repeat the collective after a loss, by their members.
     groups: Mutex<HashMap<Vec<u16>, Common>>,
+}
+
+/// Numbers of transfers of a schedule, and of the elements that they move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) transfers: usize,
+    pub(crate) elements: usize,
 }
 
 /// A schedule, and what the checks of its results need.
@@ -76,6 +89,49 @@ impl Common {
         schedules.retain(|_, schedule| schedule.strong_count() > 0);
         schedules.insert((algorithm, elements), Arc::downgrade(&prepared));
         Ok(prepared)
+    }
+
+    /// Returns the amount of the schedule of the job for an array of this many elements.
+    pub(crate) fn amount(
+        &self,
+        settings: &CollectiveSettings,
+        ranks: usize,
+        algorithm: Algorithm,
+        elements: usize,
+    ) -> Result<Amount, String> {
+        let shared = self.shared();
+        let known = locked(&shared.amounts).get(&(algorithm, elements)).copied();
+        if let Some(amount) = known {
+            return Ok(amount);
+        }
+        let prepared = self.schedule(settings, ranks, algorithm, elements)?;
+        let transfers = &prepared.schedule.transfers;
+        let moved = transfers.iter().map(|transfer| transfer.source.length).sum();
+        let amount = Amount { transfers: transfers.len(), elements: moved };
+        locked(&shared.amounts).insert((algorithm, elements), amount);
+        Ok(amount)
+    }
+
+    /// Returns the choice of the closed forms for an array of this many elements.
+    pub(crate) fn choice(
+        &self,
+        settings: &CollectiveSettings,
+        ranks: usize,
+        elements: usize,
+        fabric: &Fabric,
+    ) -> Result<Choice, String> {
+        let shared = self.shared();
+        let mut choices = locked(&shared.choices);
+        if let Some((of_fabric, choice)) = choices.get(&elements)
+            && of_fabric == fabric
+        {
+            return Ok(choice.clone());
+        }
+        let request = memory_plan::request(settings, ranks, elements);
+        let choice =
+            choose(&request, settings.element.bytes(), fabric).map_err(|refused| refused.to_string())?;
+        choices.insert(elements, (*fabric, choice.clone()));
+        Ok(choice)
     }
 }
 

@@ -20,10 +20,10 @@
 use std::sync::Arc;
 
 use super::check::Reference;
+use super::exchange;
 use super::prepared::Prepared;
 use super::settings::CollectiveSettings;
-use super::{exchange, memory_plan};
-use rackloom_collectives::choose::{self, Choice, Estimate, Fabric};
+use rackloom_collectives::choose::{Choice, Estimate, Fabric};
 use rackloom_collectives::curve::Curve;
 use rackloom_collectives::{Algorithm, Schedule};
 
@@ -272,18 +272,16 @@ fn trials_of(
     let mut trials: Vec<Trial> = Vec::new();
     let mut last_skipped = None;
     for elements in sizes {
-        let request = memory_plan::request(settings, ranks, elements);
-        let choice = choose::choose(&request, settings.element.bytes(), fabric)
-            .map_err(|refused| refused.to_string())?;
+        let choice = settings.common().choice(settings, ranks, elements, fabric)?;
         // The choice determines the number of segments of a pipeline at this size.
         let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
         let algorithm = named.map_or(algorithm, |one| one.algorithm);
-        let prepared = settings.common().schedule(settings, ranks, algorithm, elements)?;
+        let amount = settings.common().amount(settings, ranks, algorithm, elements)?;
         let expected_ns = named.map_or(0.0, |one| one.time_ns);
-        let bytes = bytes_moved(settings, &prepared.schedule);
+        let bytes = amount.elements.saturating_mul(settings.element.bytes());
         let is_small_enough =
             bytes <= SHORT_BYTES_MAX || (bytes <= TRIAL_BYTES_MAX && expected_ns <= TRIAL_NS_MAX);
-        if prepared.schedule.transfers.len() > TRANSFERS_MAX {
+        if amount.transfers > TRANSFERS_MAX {
             break;
         }
         if !(is_small_enough || trials.is_empty()) {
@@ -303,17 +301,12 @@ fn trials_of(
     Ok(trials)
 }
 
-/// Returns the number of bytes that all ranks together move in a schedule.
-fn bytes_moved(settings: &CollectiveSettings, schedule: &Schedule) -> usize {
-    let elements: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
-    elements.saturating_mul(settings.element.bytes())
-}
-
 #[cfg(test)]
 mod tests {
-    use rackloom_collectives::choose::TopologyKind;
+    use rackloom_collectives::choose::{self, TopologyKind};
 
     use super::*;
+    use crate::collective::memory_plan;
 
     const FABRIC: Fabric = Fabric {
         kind: TopologyKind::Mesh,

@@ -1,13 +1,12 @@
 //! Trial stage of a collective job, and the choice of an algorithm from the trials.
 
-use rackloom_collectives::choose::{self, Choice, Fabric};
+use rackloom_collectives::choose::{Choice, Fabric};
 use rackloom_plan::LocalPath;
 use rackloom_protocol::Instant;
 
 use super::{Performance, Stage};
 use crate::collective::check::Check;
 use crate::collective::exchange::Exchange;
-use crate::collective::memory_plan;
 use crate::collective::probe::Measured;
 use crate::collective::run::{Run, RunState};
 use crate::collective::trials::{Trials, Tried};
@@ -157,11 +156,8 @@ impl Performance {
     /// Returns the choice for a size, by the trials or by the closed forms.
     pub(super) fn choice(&self, measured: Measured, elements: usize) -> Result<Choice, String> {
         let fabric = self.fabric_of(measured);
-        let closed_form = |elements: usize| {
-            let request = memory_plan::request(&self.settings, self.ranks, elements);
-            choose::choose(&request, self.settings.element.bytes(), &fabric)
-                .map_err(|refused| refused.to_string())
-        };
+        let common = self.settings.common();
+        let closed_form = |elements| common.choice(&self.settings, self.ranks, elements, &fabric);
         match &self.tried {
             Some(tried) => tried.choose(elements, closed_form),
             None => closed_form(elements),
