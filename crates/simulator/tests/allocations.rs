@@ -2,32 +2,9 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use common::counted::{Counted, allocated};
 use common::{Counting, plan};
 use rackloom_simulator::Simulation;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counted;
-
-// SAFETY: a global allocator cannot be written without `unsafe`; every call is passed unchanged to the system's allocator,
-// and counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counted {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are the ones that the system's allocator requires.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the memory to free comes from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
@@ -47,11 +24,11 @@ fn a_warm_rack_carries_frames_without_allocating() {
         }
     };
     advance(&mut simulation, 200_000);
-    let before = ALLOCATIONS.with(Cell::get);
+    let before = allocated();
     let frames_before = simulation.statistics().frames_delivered;
     advance(&mut simulation, 100_000);
     let (allocations, frames) =
-        (ALLOCATIONS.with(Cell::get) - before, simulation.statistics().frames_delivered - frames_before);
+        (allocated().count - before.count, simulation.statistics().frames_delivered - frames_before);
     assert!(frames >= 100_000);
     assert!(allocations <= frames / 10_000, "{allocations} allocations for {frames} frames");
 }

@@ -1,6 +1,8 @@
 //! Racks for tests: described in a few lines of a rack file, driven by commands or by a small job.
 #![allow(dead_code, unreachable_pub)] // Each test binary compiles this file anew and uses a part of it.
 
+pub mod counted;
+
 use rackloom_jobs::{Job, JobResult, Progress, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
