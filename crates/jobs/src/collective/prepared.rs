@@ -186,6 +186,8 @@ impl Prepared {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_collectives::choose::TopologyKind;
+
     use super::*;
 
     #[test]
@@ -197,5 +199,35 @@ mod tests {
         drop((first, second));
         assert_eq!(schedule(64).schedule.elements, 64);
         assert!(locked(&common.shared().schedules).len() <= 2, "schedules without a user are dropped");
+    }
+
+    #[test]
+    fn an_amount_is_known_without_a_schedule_in_use() {
+        let (common, settings) = (Common::default(), CollectiveSettings::default());
+        for _ in 0..2 {
+            let amount = common.amount(&settings, 4, Algorithm::Ring, 64).unwrap();
+            // Each rank sends 2 (N - 1) parts of a quarter.
+            assert_eq!((amount.transfers, amount.elements), (4 * 6, 4 * 6 * 16));
+            let shared = common.shared();
+            assert!(locked(&shared.schedules).values().all(|schedule| schedule.upgrade().is_none()));
+        }
+    }
+
+    #[test]
+    fn a_choice_belongs_to_its_fabric() {
+        let (common, settings) = (Common::default(), CollectiveSettings::default());
+        let fabric = |alpha_ns, link_ns_per_byte| Fabric {
+            kind: TopologyKind::Ring,
+            planes: 1,
+            alpha_ns,
+            link_ns_per_byte,
+            local_alpha_ns: 0.0,
+            local_ns_per_byte: 0.0,
+            reduce_ns_per_byte: 0.0,
+        };
+        let choice = |fabric| common.choice(&settings, 8, 1 << 20, &fabric).unwrap();
+        let (late, slow) = (choice(fabric(1e9, 0.001)), choice(fabric(1.0, 10.0)));
+        assert_ne!(late.algorithm, slow.algorithm);
+        assert_eq!((choice(fabric(1e9, 0.001)), choice(fabric(1.0, 10.0))), (late, slow));
     }
 }
