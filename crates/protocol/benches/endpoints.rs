@@ -135,6 +135,7 @@ impl Side {
                 retry_count_max: 0,
                 ack_every_packets: 16,
                 ack_delay_ns: 5_000,
+                congestion: CongestionControl::Off,
             },
             packing: PackingConfig { mode: packing, operations_max: 64 },
             paths: PathConfig::default(),

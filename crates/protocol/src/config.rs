@@ -355,6 +355,16 @@ pub enum RetransmissionMode {
     Selective,
 }
 
+/// Rule by which a sender changes its window while queues in the network are long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// None: the window is constant.
+    #[default]
+    Off,
+    /// The window follows the share of marked packets ([`crate::transport::congestion`]).
+    Dctcp,
+}
+
 /// Settings of the transport. Each (source, destination, class) has one packet sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportConfig {
@@ -377,6 +387,8 @@ pub struct TransportConfig {
     pub ack_every_packets: u32,
     /// Longest delay of an acknowledgement, in nanoseconds.
     pub ack_delay_ns: u64,
+    /// Congestion control of each stream, up to `window_packets`.
+    pub congestion: CongestionControl,
 }
 
 /// Choice of a packet's path among several of equal length to a node: planes, both directions of a ring, relays.

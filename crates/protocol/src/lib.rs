@@ -36,9 +36,10 @@ pub mod transport;
 pub mod wire;
 
 pub use config::{
-    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, ForwardingPriority, LinkTimers, MemberConfig,
-    OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RequestDrain,
-    RetransmissionMode, RetryConfig, SharedBufferConfig, TransitQueues, TransportConfig,
+    CongestionControl, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, ForwardingPriority,
+    LinkTimers, MemberConfig, OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig,
+    PortConfig, RequestDrain, RetransmissionMode, RetryConfig, SharedBufferConfig, TransitQueues,
+    TransportConfig,
 };
 pub use contract::{
     Arithmetic, BatchedWires, Combine, Comparison, DirectMemory, Fill, FrameCompletion, JobMemory,

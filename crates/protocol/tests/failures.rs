@@ -426,7 +426,8 @@ fn without_reports_of(origin: u16) -> Filter {
     Box::new(move |_, _, _, bytes| {
         let is_report = bytes[layout::VERSION_KIND] & 15 == wire::frame::FrameKind::Report as u8;
         let body = || &bytes[layout::FABRIC..][..usize::from(layout::u16_at(bytes, layout::LENGTH))];
-        let is_meant = |reports: Vec<LinkReport>| reports.iter().any(|report| report.origin == NodeId(origin));
+        let is_meant =
+            |reports: Vec<LinkReport>| reports.iter().any(|report| report.origin == NodeId(origin));
         !(is_report && LinkReport::read_all(body()).is_some_and(is_meant))
     })
 }

@@ -1,7 +1,7 @@
 //! Checks the settings of the protocol: frames, timers, transport and the parts in other files.
 
-use rackloom_protocol::RetransmissionMode;
 use rackloom_protocol::wire::layout::OPERATION_HEADER;
+use rackloom_protocol::{CongestionControl, RetransmissionMode};
 
 use crate::check::inspection::Inspection;
 use crate::check::{channels, forwarding, job, links, paths};
@@ -29,6 +29,7 @@ impl Inspection<'_> {
         self.frames();
         self.timers();
         self.transport();
+        self.congestion();
         forwarding::check(self);
         paths::check(self);
         channels::settings(self);
@@ -105,6 +106,18 @@ impl Inspection<'_> {
                 let hint = "ack_delay < timeout_min <= timeout_initial <= timeout_max";
                 self.complain(&[&low_path, &high_path], Complaint::about(message).hint(hint));
             }
+        }
+    }
+
+    /// Congestion control follows marks, and without a limit nothing is marked.
+    fn congestion(&mut self) {
+        let paths = ["transport.congestion", "forwarding.mark_above"];
+        let is_on = self.plan.transport.congestion != CongestionControl::Off;
+        if is_on && self.plan.forwarding.mark_above_bytes.is_none() && self.intact(&paths) {
+            let message =
+                "`transport.congestion` means nothing: no queue marks packets, so windows only grow";
+            let hint = "add `forwarding: {mark_above: 64KiB}`, or leave it out";
+            self.complain(&paths, Complaint::about(message).hint(hint));
         }
     }
 

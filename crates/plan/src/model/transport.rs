@@ -1,7 +1,7 @@
 //! End-to-end reliability and packing.
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
-use rackloom_protocol::{PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
+use rackloom_protocol::{CongestionControl, PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
 
 use crate::model::bounds::{HOUR_NS, MICROSECOND_NS, MILLISECOND_NS};
 use crate::setting::complaint::Complaint;
@@ -82,6 +82,12 @@ section! {
             form = Kind::Time(0, HOUR_NS);
             default = 200 * MICROSECOND_NS;
             ours = true;
+        }
+        /// Congestion control of each sequence: none, or a window that follows the share of marked packets (`dctcp`), from one packet up to
+        /// `window_packets`. Marks need `forwarding.mark_above`.
+        congestion: CongestionControl {
+            form = Kind::Choice(CongestionControl::NAMES);
+            default = CongestionControl::Off;
         }
     }
 }

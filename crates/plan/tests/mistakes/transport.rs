@@ -59,3 +59,15 @@ fn relays_without_a_choice_are_refused() {
     let fine = "name: r\nshape: {ring: {nodes: 4}}\npaths: {relays: policy, policy: spray}\n";
     assert!(Plan::parse(fine, "rack").is_ok());
 }
+
+#[test]
+fn congestion_control_needs_queues_that_mark() {
+    expect(
+        "transport: {congestion: dctcp}",
+        &["`transport.congestion` means nothing: no queue marks packets"],
+    );
+    expect("transport: {congestion: cubic}", &["is not a choice"]);
+    let text = "name: r\nshape: {ring: {nodes: 4}}\ntransport: {congestion: dctcp}\nforwarding: {mark_above: 64KiB}\n";
+    let plan = Plan::parse(text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    assert!(plan.canonical_encoding().contains("\ntransport.congestion=dctcp\n"));
+}

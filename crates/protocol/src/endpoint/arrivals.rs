@@ -10,6 +10,7 @@ use crate::memory::LeaseId;
 use crate::planted::{PlantedBug, is_planted};
 use crate::time::Instant;
 use crate::transport::receiver::{Arrival, Early, Held, Receiver};
+use crate::transport::sender::AckReport;
 use crate::wire::frame::{FabricHeader, Frame, FrameKind, StreamAck};
 use crate::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
 use crate::wire::packed::{Operation, Operations, count_operations};
@@ -57,7 +58,7 @@ impl Endpoint {
         }
         let result = if is_data {
             if let Some(ack) = header.ack {
-                self.take_ack(now, &mut peer, ack, false, &[]);
+                self.take_ack(now, &mut peer, ack, AckReport::default());
             }
             let channel = frame.link.channel;
             self.note_taken(port, channel, header.class, header.source, frame.bytes().len());
@@ -73,7 +74,8 @@ impl Endpoint {
                 if let Ok(Operation::Ack { class, psn, operation, hole, marked, bitmap }) = operation {
                     self.forwarder.count_marks(port).rx_echo += u64::from(marked);
                     let ack = StreamAck { class, psn, operation };
-                    self.take_ack(now, &mut peer, ack, hole, bitmap);
+                    let report = AckReport { hole, is_marked: marked, bitmap };
+                    self.take_ack(now, &mut peer, ack, report);
                 }
             }
             self.store_ack_header(port, frame, &mut peer);
@@ -270,17 +272,10 @@ impl Endpoint {
         self.end_hold(held.lease);
     }
 
-    pub(super) fn take_ack(
-        &mut self,
-        now: Instant,
-        peer: &mut Peer,
-        ack: StreamAck,
-        hole: bool,
-        bitmap: &[u8],
-    ) {
+    pub(super) fn take_ack(&mut self, now: Instant, peer: &mut Peer, ack: StreamAck, report: AckReport<'_>) {
         let StreamAck { class, psn, operation } = ack;
         let sender = &mut peer.streams.of_mut(class).sender;
-        let outcome = sender.handle_ack(now, psn, operation, hole, bitmap);
+        let outcome = sender.handle_ack(now, psn, operation, report);
         let deadline = sender.deadline();
         self.arm(deadline);
         if outcome.operations_visible {

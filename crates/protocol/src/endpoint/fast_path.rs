@@ -20,6 +20,7 @@ use crate::ids::{Class, NodeId, PortId, RegionId, Tenant};
 use crate::memory::regions::{Caller, Need};
 use crate::memory::{FrameRange, LeaseId};
 use crate::time::Instant;
+use crate::transport::sender::AckReport;
 use crate::transport::settings::is_short;
 use crate::wire::acks::plain_acks;
 use crate::wire::frame::{Frame, FrameKind};
@@ -118,7 +119,7 @@ impl Endpoint {
             let acks = plain_acks(bytes.get(OPERATIONS..FABRIC + usize::from(numbers.length))?)?;
             endpoint.forwarder.note_predicted_ack(port, bytes.len(), &numbers);
             for ack in acks.into_iter().flatten() {
-                endpoint.take_ack(now, peer, ack, false, &[]);
+                endpoint.take_ack(now, peer, ack, AckReport::default());
             }
             Some(())
         })
@@ -237,7 +238,7 @@ impl Endpoint {
         let (class, numbers) = (packet.class, &packet.numbers);
         self.forwarder.note_predicted(port, received, packet.length, numbers);
         if let Some(ack) = numbers.ack {
-            self.take_ack(now, peer, ack, false, &[]);
+            self.take_ack(now, peer, ack, AckReport::default());
         }
         peer.streams.of_mut(class).receiver.accept(now, numbers.ack_now);
         if let Some(scope) = peer.order_oracle.see_number(class, numbers.psn) {

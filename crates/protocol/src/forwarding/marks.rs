@@ -2,7 +2,7 @@
 //!
 //! This file counts the bytes queued for each channel of each port and compares them with a limit. The mark travels
 //! in the frame's link header. Its receiver reports it in the next acknowledgement (`transport::receiver`), and the
-//! sender counts that. No sender slows down because of marks: they show where queues form.
+//! sender counts that. With congestion control it also reduces its window (`transport::congestion`).
 
 use alloc::vec::Vec;
 

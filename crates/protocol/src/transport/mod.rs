@@ -4,6 +4,7 @@
 //! Packet numbers belong to a pair of incarnations, not to a path: a packet that is retransmitted over another path
 //! keeps its number, and the receiver accepts it once. The transport does not interpret the operations in a packet.
 
+pub mod congestion;
 pub mod packet;
 pub mod queue;
 pub mod receiver;

@@ -60,7 +60,7 @@ impl RoundTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::RetransmissionMode;
+    use crate::config::{CongestionControl, RetransmissionMode};
 
     const CONFIG: TransportConfig = TransportConfig {
         timeout_initial_ns: 10_000_000,
@@ -72,6 +72,7 @@ mod tests {
         retry_count_max: 0,
         ack_every_packets: 1,
         ack_delay_ns: 0,
+        congestion: CongestionControl::Off,
     };
 
     /// Returns true if a link that is down for 300 us of each millisecond is down at this time.

@@ -8,12 +8,13 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::congestion::CongestionWindow;
 use super::distance;
 use super::packet::{Packet, PayloadSource};
 use super::queue::PacketQueue;
 use super::round_trip::RoundTrip;
 use super::settings::{StreamSettings, is_short};
-use crate::config::{PackingMode, RetransmissionMode};
+use crate::config::{CongestionControl, PackingMode, RetransmissionMode};
 use crate::ids::{Key, RegionId};
 use crate::time::Instant;
 use crate::wire::packed::{Operation, SELECT_BYTES};
@@ -21,9 +22,11 @@ use crate::wire::packed::{Operation, SELECT_BYTES};
 /// Number of later transmissions that must have arrived before a packet counts as lost.
 const REORDER_TOLERANCE: u64 = 3;
 
-/// State that only a loss needs.
+/// State that few streams need: congestion control, and what only a loss needs.
 #[derive(Debug, Default)]
-struct Recovery {
+struct Seldom {
+    /// `None` if the window is constant.
+    congestion: Option<CongestionWindow>,
     /// Last transmission that a bitmap has reported, by path. A path keeps frames in order.
     newest_arrivals: Vec<u64>,
     rewound_for: Option<u32>,
@@ -45,8 +48,19 @@ pub struct Sender {
     round_trip: RoundTrip,
     deadline: Option<Instant>,
     retries: u32,
-    /// Created by the first loss.
-    recovery: Option<Box<Recovery>>,
+    /// Created by the first loss, or with the stream if it has congestion control.
+    seldom: Option<Box<Seldom>>,
+}
+
+/// Content of an acknowledgement beside its numbers. The default is that of one in the header of a data packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckReport<'a> {
+    /// True if the receiver reports a gap, with go-back-N.
+    pub hole: bool,
+    /// True if a packet that it acknowledges had a mark of congestion.
+    pub is_marked: bool,
+    /// Packets after a gap that have arrived: bit i stands for the packet i + 1 after the expected one.
+    pub bitmap: &'a [u8],
 }
 
 /// Effect of an acknowledgement.
@@ -62,8 +76,14 @@ impl Sender {
     /// Returns the sender of a new stream.
     #[must_use]
     pub fn new(settings: Arc<StreamSettings>) -> Self {
+        let congestion = match settings.transport.congestion {
+            CongestionControl::Off => None,
+            CongestionControl::Dctcp => Some(CongestionWindow::new(settings.transport.window_packets)),
+        };
         Self {
             settings,
+            seldom: congestion
+                .map(|window| Box::new(Seldom { congestion: Some(window), ..Seldom::default() })),
             round_trip: RoundTrip::default(),
             packets: PacketQueue::default(),
             base: 0,
@@ -74,7 +94,6 @@ impl Sender {
             visible: 0,
             deadline: None,
             retries: 0,
-            recovery: None,
         }
     }
 
@@ -193,11 +212,18 @@ impl Sender {
 
     // ---- sending ---------------------------------------------------------------------------------------------------
 
+    /// Number of packets that may be in flight now.
+    #[inline]
+    fn window(&self) -> usize {
+        let congestion = self.seldom.as_ref().and_then(|seldom| seldom.congestion.as_ref());
+        congestion.map_or_else(|| self.settings.window(), CongestionWindow::packets)
+    }
+
     /// Returns true if one more packet fits into the window.
     #[must_use]
     #[inline]
     pub fn window_open(&self) -> bool {
-        self.sent < self.settings.window()
+        self.sent < self.window()
     }
 
     /// Returns the index of the next packet to send, lost packets first.
@@ -233,7 +259,7 @@ impl Sender {
     #[must_use]
     #[inline]
     pub fn is_last(&self, index: usize) -> bool {
-        self.lost <= 1 && index + 1 >= self.packets.len().min(self.settings.window())
+        self.lost <= 1 && index + 1 >= self.packets.len().min(self.window())
     }
 
     /// Replaces the one operation of the packet at `index`. All numbers stay.
@@ -257,7 +283,7 @@ impl Sender {
         if self.lost > 0 || !self.window_open() {
             return None;
         }
-        let (index, window) = (self.sent, self.settings.window());
+        let (index, window) = (self.sent, self.window());
         let is_last = index + 1 >= self.packets.len().min(window);
         let psn = self.base.wrapping_add(index as u32);
         let packet = self.packets.get_mut(index).filter(|packet| packet.transmissions == 0)?;
@@ -337,22 +363,26 @@ impl Sender {
     // ---- acknowledgements ------------------------------------------------------------------------------------------
 
     /// Handles an acknowledgement: the receiver expects `psn` next, all operations before `operation` are visible,
-    /// and it may report a gap.
+    /// and it may report a gap or a mark.
     pub fn handle_ack(
         &mut self,
         now: Instant,
         psn: u32,
         operation: u32,
-        hole: bool,
-        bitmap: &[u8],
+        report: AckReport<'_>,
     ) -> AckOutcome {
         let taken = distance(self.base, psn) as usize;
         if taken > self.sent {
             // An old or forged acknowledgement.
             return AckOutcome { packets_taken: false, operations_visible: false };
         }
+        let was_full = self.sent >= self.window();
         for _ in 0..taken {
             self.take_front(now);
+        }
+        if let Some(congestion) = self.seldom.as_mut().and_then(|seldom| seldom.congestion.as_mut()) {
+            let next = self.base.wrapping_add(self.sent as u32);
+            congestion.acknowledge(taken as u32, report.is_marked, was_full, self.base, next);
         }
         if taken > 0 {
             self.retries = 0;
@@ -360,11 +390,11 @@ impl Sender {
             self.return_buffers();
         }
         let operations_visible = self.advance_visible(operation);
-        if hole {
+        if report.hole {
             self.rewind(psn);
         }
-        if !bitmap.is_empty() {
-            self.note_bitmap(now, bitmap);
+        if !report.bitmap.is_empty() {
+            self.note_bitmap(now, report.bitmap);
         }
         if taken > 0 || self.is_settled() {
             self.deadline = (!self.is_settled()).then(|| now + self.timeout_ns());
@@ -411,7 +441,7 @@ impl Sender {
         if self.settings.transport.mode != RetransmissionMode::GoBackN {
             return;
         }
-        let rewound_for = &mut self.recovery.get_or_insert_default().rewound_for;
+        let rewound_for = &mut self.seldom.get_or_insert_default().rewound_for;
         if rewound_for.replace(psn) != Some(psn) {
             self.mark_all_lost();
         }
@@ -429,7 +459,7 @@ impl Sender {
     /// Selective retransmission: bit i of the bitmap is set if packet `base + 1 + i` has arrived.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
         let paths = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
-        let newest_arrivals = &mut self.recovery.get_or_insert_default().newest_arrivals;
+        let newest_arrivals = &mut self.seldom.get_or_insert_default().newest_arrivals;
         if paths.is_some_and(|paths| paths > newest_arrivals.len()) {
             newest_arrivals.resize(paths.unwrap_or_default(), 0);
         }
@@ -477,14 +507,14 @@ impl Sender {
     /// Number of packets that can be sent now: built, and inside the window.
     #[must_use]
     pub fn ready(&self) -> usize {
-        let window = self.settings.window().saturating_sub(self.sent);
+        let window = self.window().saturating_sub(self.sent);
         self.lost + self.unsent().min(window)
     }
 
     /// Number of packets that may still be built before the window closes.
     #[must_use]
     pub fn sendable_max(&self) -> usize {
-        self.settings.window().saturating_sub(self.packets.len())
+        self.window().saturating_sub(self.packets.len())
     }
 
     fn timeout_ns(&self) -> u64 {
@@ -517,11 +547,11 @@ impl Sender {
         }
         self.round_trip.back_off();
         // The receiver has answered the last probe, and nothing that was sent before it has arrived since.
-        let probed = self.recovery.as_mut().and_then(|recovery| recovery.probed.take());
+        let probed = self.seldom.as_mut().and_then(|seldom| seldom.probed.take());
         let has_lost_all = probed.is_some_and(|psn| self.base == psn.wrapping_add(1));
         let is_first = self.retries == 1 && self.settings.transport.mode == RetransmissionMode::Selective;
         if is_first && !has_lost_all && self.sent > 0 {
-            self.recovery.get_or_insert_default().probed = Some(self.base);
+            self.seldom.get_or_insert_default().probed = Some(self.base);
             self.probe(now);
         } else {
             self.resend(now);
@@ -553,8 +583,8 @@ impl Sender {
     }
 
     fn resend(&mut self, now: Instant) {
-        if let Some(recovery) = &mut self.recovery {
-            recovery.rewound_for = None;
+        if let Some(seldom) = &mut self.seldom {
+            seldom.rewound_for = None;
         }
         if self.sent > 0 {
             self.mark_all_lost();

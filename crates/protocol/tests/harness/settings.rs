@@ -38,6 +38,7 @@ pub fn options(mode: RetransmissionMode) -> Options {
             retry_count_max: 0,
             ack_every_packets: 8,
             ack_delay_ns: 5_000,
+            congestion: CongestionControl::Off,
         },
         packing: PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 },
         paths: PathConfig::default(),

@@ -1,0 +1,118 @@
+//! Congestion control in virtual time: 32 nodes send to one through a switch, with windows that follow marks and without.
+
+use rackloom_jobs::collective::Inputs;
+use rackloom_plan::Plan;
+use rackloom_plan::impair::Direction;
+use rackloom_protocol::{Instant, NodeId, PortId};
+use rackloom_simulator::Simulation;
+
+const SENDERS: u16 = 32;
+/// Message of 4 KiB with our own headers and its signal.
+const FRAME_BYTES: u64 = 4_256;
+/// Limit of marks, in packets.
+const LIMIT: u64 = 128;
+/// Packets that a round trip without queues holds: four cables of 500 ns at 100 Gbit/s are 6, and two packets are being sent.
+const IN_FLIGHT: u64 = 8;
+/// Time by which windows have converged, and end of the run: no sender has sent all of its messages by then. A window has about five
+/// packets, so shares are equal over hundreds of round trips and not over tens.
+const CONVERGED_NS: u64 = 1_000_000;
+const END_NS: u64 = 21_000_000;
+
+/// Measured properties of an incast.
+#[derive(Debug)]
+struct Incast {
+    /// Most packets between the nodes and the switch's outputs, at any time.
+    queue_max: u64,
+    /// Fewest packets there after the windows have converged.
+    queue_min: u64,
+    /// Jain's index of the packets of all senders, after the windows have converged.
+    fairness: f64,
+    /// Frames dropped and packets retransmitted.
+    lost: u64,
+}
+
+impl Incast {
+    /// Returns true if congestion control has done all that it promises: senders add one packet each before they learn of a mark.
+    fn is_controlled(&self) -> bool {
+        let queue_max = LIMIT + u64::from(SENDERS) + IN_FLIGHT;
+        self.queue_max <= queue_max && self.queue_min > IN_FLIGHT && self.fairness >= 0.95 && self.lost == 0
+    }
+}
+
+/// Runs an incast. `transport` has further settings of that table; queues of more than `mark_above` bytes mark.
+fn incast(transport: &str, mark_above: u64) -> Incast {
+    let text = format!(
+        "{{name: incast, shape: {{star: {{nodes: {}, planes: 1}}}}, frame_bytes_max: 4352B, ring_bytes: 64MiB, link: {{rate: 100Gbit/s, delay: 500ns}}, \
+         forwarding: {{mode: cut-through, mark_above: {mark_above}B}}, transport: {{ack_every_packets: 1{transport}}}, \
+         job: {{traffic: {{pattern: incast, bytes: 4096B, messages: 3000}}}}}}",
+        SENDERS + 1
+    );
+    let plan = Plan::parse(&text, "incast").unwrap_or_else(|error| panic!("{error}"));
+    let mut simulation = Simulation::new(&plan, 1, rackloom_jobs::build_all(&plan, 1, &Inputs::Pattern));
+    let mut measured = Incast { queue_max: 0, queue_min: u64::MAX, fairness: 0.0, lost: 0 };
+    let mut before = Vec::new();
+    for at_ns in (0..=END_NS).step_by(1_000) {
+        simulation.step_until(Instant(at_ns)).unwrap_or_else(|stalled| panic!("{stalled}"));
+        let sent = sent(&simulation);
+        let queue = sent.iter().sum::<u64>() - delivered(&simulation);
+        measured.queue_max = measured.queue_max.max(queue);
+        if at_ns == CONVERGED_NS {
+            before.clone_from(&sent);
+        }
+        if at_ns >= CONVERGED_NS {
+            measured.queue_min = measured.queue_min.min(queue);
+        }
+    }
+    let shares: Vec<_> =
+        sent(&simulation).iter().zip(&before).map(|(after, before)| after - before).collect();
+    measured.fairness = fairness(&shares[1..]);
+    measured.lost = lost(&simulation);
+    measured
+}
+
+/// Returns the data frames that each node has sent. Link `n` is that of node `n`.
+fn sent(simulation: &Simulation) -> Vec<u64> {
+    let links = 0..=SENDERS;
+    links.map(|link| simulation.link_statistics(link, Direction::Forward).data_frames_sent).collect()
+}
+
+/// Returns the data frames that the switch has sent.
+fn delivered(simulation: &Simulation) -> u64 {
+    let links = 0..=SENDERS;
+    links.map(|link| simulation.link_statistics(link, Direction::Backward).data_frames_sent).sum()
+}
+
+fn lost(simulation: &Simulation) -> u64 {
+    let nodes = (0..=SENDERS).map(|node| simulation.counters(NodeId(node), PortId(0)));
+    let ports = (0..=SENDERS).map(|port| simulation.counters(NodeId(SENDERS + 1), PortId(port)));
+    nodes.chain(ports).map(|port| port.retransmitted + port.dropped.iter().sum::<u64>()).sum()
+}
+
+/// Jain's index: 1 if all shares are equal.
+fn fairness(shares: &[u64]) -> f64 {
+    let sum: u64 = shares.iter().sum();
+    let squares: u64 = shares.iter().map(|share| share * share).sum();
+    (sum * sum) as f64 / (shares.len() as u64 * squares) as f64
+}
+
+#[test]
+fn an_incast_with_congestion_control_keeps_a_short_queue_and_equal_shares() {
+    let measured = incast(", congestion: dctcp", LIMIT * FRAME_BYTES);
+    assert!(measured.is_controlled(), "{measured:?}");
+}
+
+#[test]
+fn an_incast_without_congestion_control_queues_all_that_its_senders_have() {
+    let measured = incast("", LIMIT * FRAME_BYTES);
+    assert!(!measured.is_controlled(), "{measured:?}");
+    // A sender has at most 64 messages outstanding. The queue has nearly all of them.
+    assert!((32 * 60..=32 * 64).contains(&measured.queue_max), "{measured:?}");
+}
+
+#[test]
+fn without_marks_or_with_marks_that_begin_too_late_nothing_is_controlled() {
+    for mark_above in [1 << 30, 2 * LIMIT * FRAME_BYTES] {
+        let measured = incast(", congestion: dctcp", mark_above);
+        assert!(!measured.is_controlled(), "{mark_above}: {measured:?}");
+    }
+}
