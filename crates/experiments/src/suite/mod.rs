@@ -39,6 +39,7 @@ pub fn all() -> &'static [&'static Experiment] {
         &racks::bisection::BISECTION,
         &efficiency::device_paths::DEVICE_PATHS,
         &racks::reduction_time::REDUCTION_TIME,
+        &buffers::incast::INCAST,
     ];
     ALL
 }

@@ -8,6 +8,7 @@ pub mod bisection;
 pub mod blocking;
 pub mod buffer;
 pub mod collective;
+pub mod congestion;
 pub mod credits;
 pub mod device;
 pub mod failure;

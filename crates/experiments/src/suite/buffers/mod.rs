@@ -4,6 +4,7 @@ pub(super) mod blocked_class;
 pub(super) mod credit_sweep;
 pub(super) mod deadlock;
 pub(super) mod head_of_line;
+pub(super) mod incast;
 pub(super) mod pfc_headroom;
 pub(super) mod shared_buffer;
 pub(super) mod two_tenants;
