@@ -86,7 +86,7 @@ mod tests {
             index: 3,
             coordinates: vec![coordinate],
             verdict: "pass".to_owned(),
-            time_ns: Some(11_750.549_999_999_999),
+            time_ns: Some(11_750.55),
             ..Row::default()
         };
         let text = text(&["link.loss".to_owned()], &[row]);

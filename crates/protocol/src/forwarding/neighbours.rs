@@ -112,7 +112,11 @@ impl Forwarder {
         frame: &Frame<'_>,
     ) -> Result<(), DropReason> {
         let reports = LinkReport::read_all(frame.body()).ok_or(DropReason::Malformed)?;
-        reports.into_iter().fold(Ok(()), |result, report| self.take_report(now, port, report).and(result))
+        let mut result = Ok(());
+        for report in reports {
+            result = self.take_report(now, port, report).and(result);
+        }
+        result
     }
 
     fn take_report(&mut self, now: Instant, port: PortId, report: LinkReport) -> Result<(), DropReason> {
