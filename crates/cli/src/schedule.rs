@@ -41,6 +41,7 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
     let largest_bytes = if job.collective.moves_data() { job.sweep.sizes.largest_bytes() } else { 0 };
     let elements = largest_bytes / job.element.bytes() as u64;
     let servers = plan.server_of_each_rank();
+    let algorithm = plan.reducing_switches().map_or(algorithm, |switches| algorithm.over_switches(switches));
     let request = Request {
         collective: collective(job),
         ranks: plan.endpoint_count(),

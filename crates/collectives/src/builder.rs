@@ -50,6 +50,16 @@ impl Builder {
         }
     }
 
+    /// Adds units in switches behind the ranks. They have neither input nor output.
+    pub(crate) fn add_units(&mut self, units: usize) {
+        self.programs.resize(self.programs.len() + units, Program::default());
+    }
+
+    /// Returns the units, as positions among the programs.
+    pub(crate) const fn units(&self) -> Range<usize> {
+        self.ranks..self.programs.len()
+    }
+
     /// Returns the part of a rank, as positions in the whole array.
     pub(crate) fn part(&self, rank: usize) -> Range<usize> {
         self.parts.part(rank)

@@ -61,6 +61,10 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         Algorithm::Dissemination => moves.powers_of_two().map(|distance| moves.shift_ns(distance, 0.0)).sum(),
         Algorithm::TwoLevel => two_level_ns(request, fabric),
         Algorithm::Hierarchical => hierarchical_ns(request, bytes, fabric),
+        // To the unit, and from it; segments follow each other.
+        Algorithm::InSwitch { switches } => {
+            2.0 * fabric.alpha_ns + bytes * fabric.link_ns_per_byte / switches.get() as f64
+        }
     }
 }
 
@@ -91,6 +95,7 @@ pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algori
             (core - 1) as f64 / core as f64 * bytes + fold
         }
         Algorithm::Hierarchical => Levels::of(request).reduced_bytes(request, bytes),
+        Algorithm::InSwitch { .. } => 0.0,
         _ => others / ranks * bytes,
     }
 }

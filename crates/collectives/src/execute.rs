@@ -299,7 +299,7 @@ impl Run {
     #[must_use]
     pub fn awaited(&self, schedule: &Schedule) -> Option<TransferId> {
         let mut cursor = self.cursor;
-        match cursor.action(&schedule.programs[self.rank]) {
+        match cursor.action(schedule.program(self.rank)) {
             Some(Action::Await(id)) if self.is_waiting => Some(id),
             _ => None,
         }
@@ -331,7 +331,7 @@ impl Run {
         schedule: &Schedule,
         blocks: &mut Blocks,
     ) -> Result<RunState<S::Fault>, S::Fault> {
-        let program = &schedule.programs[self.rank];
+        let program = schedule.program(self.rank);
         let mut budget = POLL_BYTES_MAX;
         loop {
             match self.cursor.action(program) {

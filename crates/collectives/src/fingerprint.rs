@@ -214,7 +214,7 @@ mod tests {
     use std::num::NonZeroUsize;
 
     use super::*;
-    use crate::algorithm::{Request, build, suitable};
+    use crate::algorithm::{Algorithm, Request, build, suitable};
     use crate::schedule::{Action, Cursor, Local, Schedule};
 
     fn line(rank: usize) -> Line {
@@ -235,7 +235,7 @@ mod tests {
         let programs = schedule.programs.iter().enumerate();
         let mut memories: Vec<_> =
             programs.map(|(rank, program)| Fingerprints::new(program, line(rank))).collect();
-        let mut cursors = vec![Cursor::new(); schedule.ranks()];
+        let mut cursors = vec![Cursor::new(); schedule.participants()];
         let mut flights = vec![None; schedule.transfers.len()];
         loop {
             let mut has_moved = false;
@@ -277,7 +277,9 @@ mod tests {
     fn schedules(ranks: usize) -> impl Iterator<Item = Schedule> {
         let all = Collective::all(ranks - 1).into_iter();
         all.flat_map(move |collective| {
-            suitable(collective, NonZeroUsize::new(3).unwrap()).map(move |algorithm| {
+            let in_switch = Algorithm::InSwitch { switches: NonZeroUsize::MIN };
+            let all = suitable(collective, NonZeroUsize::new(3).unwrap()).chain([in_switch]);
+            all.filter(move |algorithm| algorithm.does(collective)).map(move |algorithm| {
                 build(&Request { collective, ranks, elements: 61, servers: &[], parts: &[] }, algorithm)
                     .unwrap()
             })

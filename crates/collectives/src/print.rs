@@ -46,11 +46,15 @@ fn heading(schedule: &Schedule) -> String {
             counted(schedule.transfers.len(), "signal"),
         );
     }
+    let participants = match schedule.participants() - ranks {
+        0 => counted(ranks, "rank"),
+        units => format!("{} and {} behind them", counted(ranks, "rank"), counted(units, "unit")),
+    };
     format!(
         "{} by {}: {}, {}\n{}, {} that move {}, scratch of at most {} per rank\n",
         schedule.collective,
         schedule.algorithm,
-        counted(ranks, "rank"),
+        participants,
         counted(schedule.elements, "element"),
         counted(schedule.rounds() as usize, "round"),
         counted(schedule.transfers.len(), "transfer"),

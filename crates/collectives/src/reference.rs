@@ -105,7 +105,10 @@ impl<'a> Run<'a> {
         if inputs.len() != ranks {
             return Err(RunError::InputCount { found: inputs.len(), expected: ranks });
         }
-        let mut memory = Vec::with_capacity(ranks);
+        let mut memory = Vec::with_capacity(schedule.participants());
+        // Units in switches give nothing.
+        let nothing = Vec::new();
+        let inputs = inputs.iter().chain(std::iter::repeat(&nothing));
         for (rank, (program, input)) in schedule.programs.iter().zip(inputs).enumerate() {
             let expected = program.input * element.bytes();
             if input.len() != expected {
@@ -119,7 +122,7 @@ impl<'a> Run<'a> {
             operation,
             element,
             memory,
-            cursors: vec![Cursor::default(); ranks],
+            cursors: vec![Cursor::default(); schedule.participants()],
             in_flight: Vec::new(),
             arrived: vec![false; schedule.transfers.len()],
         })
@@ -192,6 +195,7 @@ impl<'a> Run<'a> {
                 return Err(RunError::Deadlock { rank });
             }
         }
+        self.memory.truncate(self.schedule.ranks());
         Ok(self.memory.into_iter().map(|[_, output, _]| output).collect())
     }
 }

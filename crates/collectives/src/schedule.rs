@@ -6,7 +6,8 @@
 //!
 //! Properties that an executor may rely on, because [`verify`](crate::verify::verify) proves it for a schedule:
 //! - `Input` is only read. Every other span that is sent from is never written again in the same run, so a put may be
-//!   retransmitted from it at any time before it completes.
+//!   retransmitted from it at any time before it completes. A unit in a switch ([`Algorithm::InSwitch`]) writes a span again after the put
+//!   has arrived. A retransmission reads other bytes then, and the receiver drops it as a duplicate.
 //! - A put lands only where no rank reads or writes until its arrival is awaited (one slot per transfer), so nothing needs
 //!   flow control and the result does not depend on timing.
 //! - Each transfer has its own index among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
@@ -263,15 +264,29 @@ pub struct Schedule {
     pub parts: Parts,
     /// Every transfer between two ranks.
     pub transfers: Vec<Transfer>,
-    /// Programs of the ranks, one per rank.
+    /// Programs of the ranks, one per rank, and behind them those of units in switches.
     pub programs: Vec<Program>,
 }
 
 impl Schedule {
     /// Returns the number of ranks.
     #[must_use]
-    pub fn ranks(&self) -> usize {
+    pub const fn ranks(&self) -> usize {
+        self.parts.ranks()
+    }
+
+    /// Returns the number of programs: ranks, and units in switches.
+    #[must_use]
+    pub const fn participants(&self) -> usize {
         self.programs.len()
+    }
+
+    /// Returns the program of a rank, or of a unit behind the ranks. A unit that takes no part in this schedule has an empty one.
+    #[must_use]
+    pub fn program(&self, participant: usize) -> &Program {
+        static NOTHING: Program =
+            Program { input: 0, output: 0, scratch: 0, arrivals: 0, operands: Vec::new(), steps: Vec::new() };
+        self.programs.get(participant).unwrap_or(&NOTHING)
     }
 
     /// Returns the transfer with this index.

@@ -77,7 +77,7 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
             .collect();
         let mut cells = vec![member.name.clone(), role(member.role).to_owned()];
         cells.extend(pids.map(|pids| process(plan, node, pids)));
-        let is_switch = member.role == MemberRole::Switch;
+        let is_switch = member.role.is_switch();
         cells.extend([
             member.server.clone(),
             member.tenant.0.to_string(),
@@ -102,6 +102,7 @@ const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => "gpu node",
         MemberRole::Switch => "switch",
+        MemberRole::ReducingSwitch => "switch that reduces",
         MemberRole::Process | MemberRole::PinnedProcess => "process",
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, reason: &str
     ]);
     for schedule in schedules {
         let bytes = |elements: usize| units::bytes(elements as u64 * element_bytes);
-        let mut sent = vec![0; schedule.ranks()];
+        let mut sent = vec![0; schedule.participants()];
         schedule.transfers.iter().for_each(|transfer| sent[transfer.from] += transfer.source.length);
         let scratch = schedule.programs.iter().map(|program| program.scratch).max().unwrap_or(0);
         table.row([

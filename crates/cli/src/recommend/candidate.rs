@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rackloom_control::source::Overrides;
 use rackloom_plan::Plan;
-use rackloom_protocol::MemberRole;
 use rackloom_runtime::request::work::RackRequest;
 
 use crate::arguments::{RecommendArguments, ShapeName};
@@ -94,7 +93,7 @@ fn of_plan(plan: &Plan) -> Result<Rack, Failure> {
     let link_ns = plan.links.iter().map(|link| link.profile.latency_ns()).max().unwrap_or(0);
     Ok(Rack {
         links: plan.links.len(),
-        switches: plan.members.iter().filter(|member| member.role == MemberRole::Switch).count(),
+        switches: plan.members.iter().filter(|member| member.role.is_switch()).count(),
         rate_bits_per_s,
         link_ns: link_ns as f64,
         forwarding_ns: plan.forwarding.latency_ns as f64,

@@ -8,6 +8,7 @@ mod barrier;
 mod direct;
 mod halving_doubling;
 mod hierarchical;
+mod in_switch;
 mod name;
 mod pipeline;
 mod request;
@@ -33,6 +34,7 @@ pub(crate) use self::servers::Servers;
 pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Refused> {
     check(request, algorithm)?;
     let mut builder = Builder::new(request);
+    builder.add_units(algorithm.switches());
     if request.ranks == 1 {
         alone(&mut builder);
     } else {
@@ -67,6 +69,7 @@ fn lay_out(builder: &mut Builder, request: &Request<'_>, algorithm: Algorithm) {
         Algorithm::Dissemination => barrier::flat(builder),
         Algorithm::TwoLevel => barrier::two_level(builder, request.servers),
         Algorithm::Hierarchical => hierarchical::lay_out(builder, request.servers),
+        Algorithm::InSwitch { .. } => in_switch::lay_out(builder),
     }
 }
 

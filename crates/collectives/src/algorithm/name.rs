@@ -43,6 +43,12 @@ pub enum Algorithm {
     TwoLevel,
     /// Ranks of one server first, then ranks of equal position in all servers. All-reduce, reduce-scatter, all-gather, broadcast.
     Hierarchical,
+    /// Units in the switches of a star reduce and multicast. All-reduce, reduce-scatter, all-gather, broadcast, reduce. The schedule has a program for
+    /// each unit behind those of the ranks.
+    InSwitch {
+        /// Number of switches, one per plane.
+        switches: NonZeroUsize,
+    },
 }
 
 named! {
@@ -72,11 +78,14 @@ named! {
         TwoLevel = "two-level",
         /// Inside each server, then between servers in parallel lanes.
         Hierarchical = "hierarchical",
+        /// Switches of a star reduce and multicast.
+        InSwitch = "in-switch",
     }
 }
 
 impl AlgorithmKind {
-    /// Returns the algorithm. The pipeline has this many segments.
+    /// Returns the algorithm. The pipeline has this many segments. Reduction in switches has one switch; [`Algorithm::over_switches`] sets
+    /// their number.
     #[must_use]
     pub const fn with_segments(self, segments: NonZeroUsize) -> Algorithm {
         match self {
@@ -92,6 +101,7 @@ impl AlgorithmKind {
             Self::Dissemination => Algorithm::Dissemination,
             Self::TwoLevel => Algorithm::TwoLevel,
             Self::Hierarchical => Algorithm::Hierarchical,
+            Self::InSwitch => Algorithm::InSwitch { switches: NonZeroUsize::MIN },
         }
     }
 }
@@ -119,6 +129,25 @@ impl Algorithm {
             Self::Dissemination => AlgorithmKind::Dissemination,
             Self::TwoLevel => AlgorithmKind::TwoLevel,
             Self::Hierarchical => AlgorithmKind::Hierarchical,
+            Self::InSwitch { .. } => AlgorithmKind::InSwitch,
+        }
+    }
+
+    /// Returns the algorithm for a star of this many switches.
+    #[must_use]
+    pub const fn over_switches(self, switches: NonZeroUsize) -> Self {
+        match self {
+            Self::InSwitch { .. } => Self::InSwitch { switches },
+            other => other,
+        }
+    }
+
+    /// Returns the number of switches that take part.
+    #[must_use]
+    pub const fn switches(self) -> usize {
+        match self {
+            Self::InSwitch { switches } => switches.get(),
+            _ => 0,
         }
     }
 
@@ -134,7 +163,7 @@ impl Algorithm {
     pub const fn keeps_rank_order(self, collective: Collective) -> bool {
         match self {
             _ if !collective.kind().reduces() => true,
-            Self::OneShot | Self::TwoShot | Self::Direct => true,
+            Self::OneShot | Self::TwoShot | Self::Direct | Self::InSwitch { .. } => true,
             Self::Ring => matches!(collective, Collective::Scan | Collective::ExclusiveScan),
             _ => false,
         }
@@ -171,6 +200,10 @@ impl Algorithm {
             Self::Hierarchical => {
                 matches!(collective, C::AllReduce | C::ReduceScatter | C::AllGather | C::Broadcast { .. })
             }
+            Self::InSwitch { .. } => matches!(
+                collective,
+                C::AllReduce | C::ReduceScatter | C::AllGather | C::Broadcast { .. } | C::Reduce { .. }
+            ),
         }
     }
 }
@@ -189,7 +222,7 @@ impl fmt::Display for Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "unknown algorithm \"{0}\"; hint: one of ring, bidirectional-ring, one-shot, two-shot, halving-doubling, direct, \
-     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level, hierarchical"
+     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level, hierarchical, in-switch"
 )]
 pub struct UnknownAlgorithm(pub String);
 
@@ -217,6 +250,9 @@ mod tests {
         for algorithm in Algorithm::all(NonZeroUsize::new(7).unwrap()) {
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
         }
+        let three = NonZeroUsize::new(3).unwrap();
+        assert_eq!(AlgorithmKind::InSwitch.with_segments(three).over_switches(three).switches(), 3);
+        assert_eq!(Algorithm::Ring.over_switches(three), Algorithm::Ring);
         for wrong in ["", "rings", "ring:3", "ring-pipeline", "ring-pipeline:0", "ring-pipeline:x"] {
             assert_eq!(wrong.parse::<Algorithm>(), Err(UnknownAlgorithm(wrong.to_owned())));
         }

@@ -130,9 +130,12 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// Returns the algorithms that can perform a collective; the pipeline with `segments`.
+/// Returns the algorithms by which ranks alone can perform a collective; the pipeline with `segments`. [`Algorithm::InSwitch`] needs switches as
+/// well.
 pub fn suitable(collective: Collective, segments: NonZeroUsize) -> impl Iterator<Item = Algorithm> {
-    Algorithm::all(segments).into_iter().filter(move |algorithm| algorithm.does(collective))
+    Algorithm::all(segments)
+        .into_iter()
+        .filter(move |algorithm| algorithm.switches() == 0 && algorithm.does(collective))
 }
 
 /// Returns the algorithms among which [`choose`](crate::choose::choose) chooses: all that can perform the collective, but
@@ -150,10 +153,11 @@ pub fn candidates(
 pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), Refused> {
     let &Request { collective, ranks, elements, servers, parts } = request;
     if !algorithm.does(collective) {
-        let names: Vec<_> = suitable(collective, NonZeroUsize::MIN).map(Algorithm::name).collect();
+        let suitable = Algorithm::all(NonZeroUsize::MIN).into_iter().filter(|one| one.does(collective));
+        let names: Vec<_> = suitable.map(Algorithm::name).collect();
         return Err(Refused::Unsuitable { collective, algorithm, by: names.join(", ") });
     }
-    if ranks == 0 || ranks > RANKS_MAX {
+    if ranks == 0 || ranks + algorithm.switches() > RANKS_MAX {
         return Err(Refused::Ranks(ranks));
     }
     if let Some(root) = collective.root().filter(|&root| root >= ranks) {

@@ -18,6 +18,8 @@ pub(super) struct Order {
     /// All steps in an order that respects the partial one.
     pub(super) sequence: Vec<StepId>,
     messages_deep: usize,
+    /// Number of ranks; units in switches come behind them.
+    ranks: usize,
 }
 
 /// A rank's progress through its program.
@@ -31,18 +33,19 @@ struct Progress {
 impl Order {
     /// Advances all ranks as far as possible.
     pub(super) fn establish(schedule: &Schedule, steps_of: &TransferSteps) -> Result<Self, Vec<Finding>> {
-        let ranks = schedule.ranks();
-        let start = Progress { step: 0, over: vec![0; ranks].into(), depth: 0 };
-        let mut progress = vec![start; ranks];
+        let participants = schedule.participants();
+        let start = Progress { step: 0, over: vec![0; participants].into(), depth: 0 };
+        let mut progress = vec![start; participants];
         let mut order = Self {
-            over: vec![Vec::new(); ranks],
+            over: vec![Vec::new(); participants],
+            ranks: schedule.ranks(),
             over_at_end: Vec::new(),
             sequence: Vec::new(),
             messages_deep: 0,
         };
         // Vector at the issue of a transfer, until its receiver has taken it.
         let mut in_flight: Vec<Option<(Box<[u32]>, usize)>> = vec![None; schedule.transfers.len()];
-        let mut runnable: VecDeque<usize> = (0..ranks).collect();
+        let mut runnable: VecDeque<usize> = (0..participants).collect();
         while let Some(rank) = runnable.pop_front() {
             let mut mine = progress[rank].clone();
             while let Some(step) = schedule.programs[rank].steps.get(mine.step) {
@@ -82,8 +85,9 @@ impl Order {
     }
 
     pub(super) fn synchronizing(&self) -> bool {
-        let ranks = self.over_at_end.len();
-        ranks == 1 || self.over_at_end.iter().all(|over| over.iter().all(|&steps| steps > 0))
+        let ranks = self.ranks;
+        ranks == 1
+            || self.over_at_end[..ranks].iter().all(|over| over[..ranks].iter().all(|&steps| steps > 0))
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn find(schedule: &Schedule, steps_of: &TransferSteps, order: &Order)
             let mut here: Vec<_> =
                 accesses.iter().filter(|access| access.span.buffer == buffer).copied().collect();
             here.sort_by_key(|access| access.span.start);
-            compare(rank, &here, order, &mut findings);
+            compare(rank, &here, rank >= schedule.ranks(), order, &mut findings);
         }
     }
     findings
@@ -60,7 +60,7 @@ fn local_accesses(schedule: &Schedule) -> Vec<Vec<Access>> {
         }
         accesses
     };
-    (0..schedule.ranks()).map(of_rank).collect()
+    (0..schedule.participants()).map(of_rank).collect()
 }
 
 fn add_transfers(schedule: &Schedule, steps_of: &TransferSteps, accesses: &mut [Vec<Access>]) {
@@ -74,7 +74,7 @@ fn add_transfers(schedule: &Schedule, steps_of: &TransferSteps, accesses: &mut [
 }
 
 /// Compares accesses, which must be sorted by their first element.
-fn compare(rank: usize, accesses: &[Access], order: &Order, findings: &mut Vec<Finding>) {
+fn compare(rank: usize, accesses: &[Access], may_rewrite: bool, order: &Order, findings: &mut Vec<Finding>) {
     for (index, first) in accesses.iter().enumerate() {
         let reach = accesses[index + 1..].iter().take_while(|second| second.span.start < first.span.end());
         for second in reach {
@@ -83,7 +83,7 @@ fn compare(rank: usize, accesses: &[Access], order: &Order, findings: &mut Vec<F
             }
             if !ordered(order, first, second) {
                 findings.push(Finding::Race { rank, first: first.span, second: second.span });
-            } else if rewritten(order, first, second) || rewritten(order, second, first) {
+            } else if !may_rewrite && (rewritten(order, first, second) || rewritten(order, second, first)) {
                 let span = if first.writes { first.span } else { second.span };
                 findings.push(Finding::SourceRewritten { rank, span });
             }

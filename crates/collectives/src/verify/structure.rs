@@ -17,8 +17,9 @@ pub(super) struct TransferSteps {
 }
 
 pub(super) fn check(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> {
-    if schedule.parts.ranks() != schedule.ranks() {
-        return Err(vec![Finding::BufferSize { rank: schedule.parts.ranks().min(schedule.ranks()) }]);
+    let participants = schedule.ranks() + schedule.algorithm.switches();
+    if participants != schedule.participants() {
+        return Err(vec![Finding::BufferSize { rank: participants.min(schedule.participants()) }]);
     }
     let mut findings = Vec::new();
     check_programs(schedule, &mut findings);
@@ -34,9 +35,12 @@ pub(super) fn check(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> 
 fn check_programs(schedule: &Schedule, findings: &mut Vec<Finding>) {
     let (collective, parts) = (schedule.collective, &schedule.parts);
     for (rank, program) in schedule.programs.iter().enumerate() {
-        let input = collective.input_of(rank, parts);
-        let output = collective.output_of(rank, parts);
-        if (program.input, program.output) != (input, output) {
+        let expected = if rank < parts.ranks() {
+            (collective.input_of(rank, parts), collective.output_of(rank, parts))
+        } else {
+            (0, 0)
+        };
+        if (program.input, program.output) != expected {
             findings.push(Finding::BufferSize { rank });
         }
         for work in program.steps.iter().flat_map(|step| &step.work) {
@@ -122,12 +126,12 @@ fn locate(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> {
 
 /// Checks that numbers of a pair count up in the order of issue, and that arrivals of a receiver are a permutation without gaps.
 fn check_numbers(schedule: &Schedule) -> Result<(), Vec<Finding>> {
-    let ranks = schedule.ranks();
+    let participants = schedule.participants();
     let mut findings = Vec::new();
     let mut seen: Vec<Vec<bool>> =
         schedule.programs.iter().map(|program| vec![false; program.arrivals as usize]).collect();
     for program in &schedule.programs {
-        let mut next = vec![0; ranks];
+        let mut next = vec![0; participants];
         for &id in program.steps.iter().flat_map(|step| &step.sends) {
             let transfer = schedule.transfer(id);
             let in_order = transfer.number == next[transfer.to];

@@ -100,7 +100,7 @@ impl Memory {
                 .collect();
             [input, vec![None; program.output], vec![None; program.scratch]]
         };
-        let cells = (0..schedule.ranks()).map(of_rank).collect();
+        let cells = (0..schedule.participants()).map(of_rank).collect();
         Self { cells, multisets, findings: Vec::new() }
     }
 

@@ -2,21 +2,24 @@
 
 use std::num::NonZeroUsize;
 
-use rackloom_collectives::Algorithm;
+use rackloom_collectives::{Algorithm, AlgorithmKind};
 use rackloom_plan::{CollectivePlan, OnLoss, Plan};
 
 use super::fabric;
 use super::shared::{Seeds, smallest_memory, timeout_ns};
-use crate::collective::{CollectiveSettings, Common, Inputs};
+use crate::collective::{CollectiveError, CollectiveSettings, Common, Inputs};
 
 /// Returns the settings for the plan's collective.
+///
+/// # Errors
+/// If the plan names reduction in switches, and none of its switches reduces.
 pub(super) fn settings(
     plan: &Plan,
     job: &CollectivePlan,
     seeds: Seeds,
     inputs: &Inputs,
     common: &Common,
-) -> CollectiveSettings {
+) -> Result<CollectiveSettings, CollectiveError> {
     let default = CollectiveSettings::default();
     let element = job.element;
     let (topology, planes) = fabric::kind(plan);
@@ -24,7 +27,7 @@ pub(super) fn settings(
     let sizes = job.sweep.sizes.iter().map(|size| (size / bytes) as usize);
     let settings = CollectiveSettings {
         collective: job.collective.at(job.root.index()),
-        algorithms: algorithms(job),
+        algorithms: algorithms(job, plan.reducing_switches())?,
         adapts: job.adapt,
         operation: job.op,
         element,
@@ -46,22 +49,31 @@ pub(super) fn settings(
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
-    match inputs {
+    Ok(match inputs {
         Inputs::Pattern => settings,
         Inputs::Arrays(arrays) => settings.on_arrays(arrays.clone(), plan.endpoint_count()),
-    }
+    })
 }
 
-/// Returns the named algorithms; none if one is to be chosen.
-fn algorithms(job: &CollectivePlan) -> Vec<Algorithm> {
+/// Returns the named algorithms; none if one is to be chosen. `switches`: number of switches that reduce.
+fn algorithms(
+    job: &CollectivePlan,
+    switches: Option<NonZeroUsize>,
+) -> Result<Vec<Algorithm>, CollectiveError> {
     let segments = NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN);
-    job.algorithm.kinds().iter().map(|kind| kind.with_segments(segments)).collect()
+    let algorithm = |kind: &AlgorithmKind| match kind {
+        AlgorithmKind::InSwitch => {
+            switches.map(|switches| Algorithm::InSwitch { switches }).ok_or(CollectiveError::NoUnits)
+        }
+        other => Ok(other.with_segments(segments)),
+    };
+    job.algorithm.kinds().iter().map(algorithm).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackloom_collectives::{AlgorithmKind, CollectiveKind};
+    use rackloom_collectives::CollectiveKind;
     use rackloom_plan::JobKind;
 
     fn plan() -> Plan {
@@ -76,12 +88,16 @@ mod tests {
     #[test]
     fn a_plan_without_a_name_of_an_algorithm_leaves_the_choice_to_the_job() {
         let plan = plan();
-        assert_eq!(super::algorithms(&job(&plan)), []);
+        let algorithms = |job: &CollectivePlan| super::algorithms(job, NonZeroUsize::new(2)).unwrap();
+        assert_eq!(algorithms(&job(&plan)), []);
         for kind in AlgorithmKind::ALL {
             let job = CollectivePlan { algorithm: kind.into(), segments: 3, ..job(&plan) };
-            let [algorithm] = super::algorithms(&job)[..] else { panic!("{kind}") };
+            let [algorithm] = algorithms(&job)[..] else { panic!("{kind}") };
             assert_eq!(algorithm.kind(), kind);
         }
+        let in_switch = CollectivePlan { algorithm: AlgorithmKind::InSwitch.into(), ..job(&plan) };
+        assert_eq!(algorithms(&in_switch)[0].switches(), 2);
+        assert_eq!(super::algorithms(&in_switch, None), Err(CollectiveError::NoUnits));
     }
 
     #[test]
@@ -89,7 +105,7 @@ mod tests {
         let plan = plan();
         let mut job = job(&plan);
         (job.sweep.sizes.from_bytes, job.sweep.sizes.to_bytes) = (6, 100);
-        let settings = settings(&plan, &job, 3.into(), &Inputs::Pattern, &Common::default());
+        let settings = settings(&plan, &job, 3.into(), &Inputs::Pattern, &Common::default()).unwrap();
         assert_eq!((settings.sizes, settings.seed), (vec![1, 3, 6, 12, 24], 3));
     }
 
@@ -97,6 +113,7 @@ mod tests {
     fn a_barrier_has_one_size_and_that_is_nothing() {
         let plan = plan();
         let job = CollectivePlan { collective: CollectiveKind::Barrier, ..job(&plan) };
-        assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern, &Common::default()).sizes, [0]);
+        let settings = settings(&plan, &job, 0.into(), &Inputs::Pattern, &Common::default()).unwrap();
+        assert_eq!(settings.sizes, [0]);
     }
 }

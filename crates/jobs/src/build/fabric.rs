@@ -4,11 +4,10 @@
 
 use rackloom_collectives::choose::{self, TopologyKind};
 use rackloom_plan::{LocalPath, Plan};
-use rackloom_protocol::MemberRole;
 
 /// Returns the kind of the topology, and the number of planes of a star.
 pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
-    let switches = plan.members.iter().filter(|member| member.role == MemberRole::Switch).count();
+    let switches = plan.members.iter().filter(|member| member.role.is_switch()).count();
     let links: Vec<_> = plan.links.iter().map(|link| (link.edge.a.index(), link.edge.b.index())).collect();
     choose::kind_of(plan.endpoint_count(), switches, &links)
 }

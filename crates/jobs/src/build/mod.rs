@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use rackloom_collectives::Refused;
 use rackloom_plan::trace::TraceLine;
-use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
+use rackloom_plan::{CollectivePlan, JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
 use rackloom_protocol::NodeId;
 
 pub use self::shared::Seeds;
 pub use self::workload::{perform_workload, prepare_workload};
 
-use self::shared::{ranks, smallest_memory, timeout_ns};
+use self::shared::{participants, ranks, smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, CollectiveSettings, Common, Inputs};
 use crate::idle::Idle;
@@ -59,12 +59,12 @@ pub fn build_from(
     Whole::new(plan, seeds.into(), inputs).job_or_reason(rank, checkpoints)
 }
 
-/// Builds the jobs of all ranks, like [`build_on`] for each, for a process that runs them all. They share what each would compute by itself.
+/// Builds the jobs of all ranks, and behind them those of switches that reduce, like [`build_on`] for each, for a process that runs them all. They share what each would compute by itself.
 #[must_use]
 pub fn build_all(plan: &Plan, seeds: impl Into<Seeds>, inputs: &Inputs) -> Vec<Box<dyn Job>> {
     let whole = Whole::new(plan, seeds.into(), inputs);
     let job = |rank| whole.job_or_reason(NodeId(rank), Checkpoints::default());
-    (0..plan.endpoint_count() as u16).map(job).collect()
+    (0..plan.graph().participant_count() as u16).map(job).collect()
 }
 
 /// Builds the job of a rank without work that waits only for the ranks for which `is_awaited` returns true. A seat of a
@@ -127,8 +127,8 @@ struct Whole<'a> {
     seeds: Seeds,
     inputs: &'a Inputs,
     ranks: Arc<[Rank]>,
-    /// Settings of a collective, once a rank has needed them.
-    collective: OnceCell<CollectiveSettings>,
+    /// Participants and settings of a collective, once a rank has needed them.
+    collective: OnceCell<(Arc<[Rank]>, CollectiveSettings)>,
 }
 
 impl<'a> Whole<'a> {
@@ -149,12 +149,9 @@ impl<'a> Whole<'a> {
                 Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
             }
             JobKind::Collective(job) => {
-                let settings = || collective::settings(plan, job, *seeds, self.inputs, &Common::default());
-                let settings = self.collective.get_or_init(settings).clone();
-                let objection =
-                    |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
-                crate::collective::collective_from(rank, ranks.clone(), settings, checkpoints)
-                    .map_err(objection)?
+                let (participants, settings) = self.collective(job)?;
+                crate::collective::collective_from(rank, participants, settings, checkpoints)
+                    .map_err(|error| objection_of(&error))?
             }
             JobKind::Latency(sweep) => {
                 paired(rank, ranks, pair_settings(plan, Measure::Latency, sweep, *seeds))?
@@ -166,6 +163,21 @@ impl<'a> Whole<'a> {
             JobKind::None => wait_among(plan, ranks.clone(), |other| other != rank),
         })
     }
+
+    /// Returns the participants and settings of a collective.
+    fn collective(&self, job: &CollectivePlan) -> Result<(Arc<[Rank]>, CollectiveSettings), Objection> {
+        if let Some(known) = self.collective.get() {
+            return Ok(known.clone());
+        }
+        let Self { plan, seeds, inputs, ranks, .. } = self;
+        let settings = collective::settings(plan, job, *seeds, inputs, &Common::default());
+        let settings = settings.map_err(|error| objection_of(&error))?;
+        Ok(self.collective.get_or_init(|| (participants(plan, ranks), settings)).clone())
+    }
+}
+
+fn objection_of(error: &CollectiveError) -> Objection {
+    Objection::new(of_collective(error), error.reason())
 }
 
 fn paired(rank: NodeId, ranks: &Arc<[Rank]>, settings: PairSettings) -> Result<Box<dyn Job>, Objection> {
@@ -207,7 +219,8 @@ fn trafficked(
 const fn of_collective(error: &CollectiveError) -> Subject {
     match error {
         CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_))
-        | CollectiveError::AdaptsNamed => Subject::Algorithm,
+        | CollectiveError::AdaptsNamed
+        | CollectiveError::NoUnits => Subject::Algorithm,
         CollectiveError::Refused(_)
         | CollectiveError::InputLength { .. }
         | CollectiveError::CannotShrink { .. }
@@ -310,6 +323,7 @@ mod tests {
                 &[Subject::Algorithm][..],
             ),
             ("job: {collective: {algorithm: one-shot, bytes: 8MiB}}", &[Subject::Memory]),
+            ("job: {collective: {algorithm: in-switch}}", &[Subject::Algorithm]),
             ("job: collective\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
             (
                 "job: {collective: {algorithm: pairwise}}\nnodes: {n3: {tenant: 1}}",

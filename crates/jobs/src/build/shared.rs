@@ -31,6 +31,16 @@ pub(super) fn ranks(plan: &Plan) -> Arc<[Rank]> {
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
 
+/// Returns the ranks, and behind them the switches with a reduction unit. These follow the GPU nodes in a plan, so a
+/// participant's number is its member's.
+pub(super) fn participants(plan: &Plan, ranks: &Arc<[Rank]>) -> Arc<[Rank]> {
+    if plan.reducing_switches().is_none() {
+        return Arc::clone(ranks);
+    }
+    let members = plan.members.iter().filter(|member| member.role.has_job());
+    members.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
+}
+
 /// Returns the memory of the GPU node with the least, in bytes; 0 if there is none.
 pub(super) fn smallest_memory(plan: &Plan) -> u64 {
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);

@@ -73,7 +73,10 @@ fn algorithm(request: &Request<'_>, listed: &[AlgorithmKind], fabric: &Fabric) -
     let segments = CollectivePlan::default().segments as usize;
     let segments = segments.try_into().unwrap_or(core::num::NonZeroUsize::MIN);
     let listed = listed.iter().map(|kind| kind.with_segments(segments));
-    match listed.into_iter().find(|algorithm| algorithm.does(request.collective)) {
+    // Switches take no part in workloads.
+    let mut suitable =
+        listed.filter(|algorithm| algorithm.switches() == 0 && algorithm.does(request.collective));
+    match suitable.next() {
         Some(algorithm) => Ok(algorithm),
         None => choose(request, 1, fabric).map(|choice| choice.algorithm),
     }
@@ -151,6 +154,10 @@ mod tests {
         assert!(
             error.contains("--algorithm pairwise") && error.contains("its collectives are all-reduce"),
             "{error}"
+        );
+        assert!(
+            prepared(RACK, &all_reduce(4, "1MiB"), &[AlgorithmKind::InSwitch]).is_err(),
+            "no unit takes part"
         );
     }
 

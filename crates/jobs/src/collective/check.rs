@@ -62,7 +62,7 @@ impl Check {
         blocks: &mut Blocks,
     ) -> Result<bool, String> {
         let element_bytes = given.element.bytes();
-        let elements = prepared.schedule.programs[self.rank].output;
+        let elements = prepared.schedule.program(self.rank).output;
         let block_elements = BLOCK_BYTES / element_bytes;
         let mut turn_bytes = 0;
         while self.done < elements && turn_bytes < POLL_BYTES_MAX {

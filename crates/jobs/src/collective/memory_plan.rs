@@ -114,6 +114,8 @@ pub enum CollectiveError {
     ShrinksByOne,
     /// The algorithm is named, so it cannot be chosen again.
     AdaptsNamed,
+    /// The switches of the rack cannot reduce.
+    NoUnits,
     /// The ranks belong to several tenants, which cannot work together.
     SeveralTenants,
     /// An array of the user does not have the length that the collective needs.
@@ -161,6 +163,10 @@ impl CollectiveError {
                 "the algorithm is named, so it cannot be chosen again",
                 "leave `adapt` out, or write `algorithm: auto`",
             ),
+            Self::NoUnits => Reason::new(
+                "the rack has no switch to which each node is linked, which in-switch needs",
+                "take a star, or another algorithm",
+            ),
             Self::SeveralTenants => {
                 Reason::new("the ranks belong to several tenants", "a collective needs all nodes in one")
             }
@@ -191,7 +197,7 @@ impl core::error::Error for CollectiveError {}
 pub(crate) struct MemoryPlan {
     /// Named algorithms in the order of the settings, otherwise in the order of [`Algorithm::all`]. Never empty.
     pub(crate) algorithms: Vec<Algorithm>,
-    /// Memory that each rank needs.
+    /// Memory that each rank needs, and behind the ranks each unit in a switch.
     pub(crate) needs: Vec<MemoryNeed>,
 }
 
@@ -214,7 +220,7 @@ pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Memory
 
 /// Plans for all named algorithms. Each must fit, because each is measured.
 fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
-    let mut needs = vec![MemoryNeed::default(); ranks];
+    let mut needs = vec![MemoryNeed::default(); ranks + settings.switches()];
     for &algorithm in &settings.algorithms {
         let own = needs_of(settings, ranks, algorithm)?;
         needs = needs.iter().zip(own).map(|(all, own)| all.max(own)).collect();
@@ -283,7 +289,7 @@ fn needs_of(
     ranks: usize,
     algorithm: Algorithm,
 ) -> Result<Vec<MemoryNeed>, CollectiveError> {
-    let mut needs = vec![MemoryNeed::default(); ranks];
+    let mut needs = vec![MemoryNeed::default(); ranks + settings.switches()];
     for &elements in &settings.sizes {
         let request = request(settings, ranks, elements);
         let schedule = build(&request, algorithm)?;
@@ -295,7 +301,7 @@ fn needs_of(
 }
 
 fn need_of(settings: &CollectiveSettings, schedule: &Schedule, rank: usize) -> MemoryNeed {
-    let program = &schedule.programs[rank];
+    let program = schedule.program(rank);
     let bytes = |elements: usize| (elements as u64).saturating_mul(settings.element.bytes() as u64);
     let probe_bytes = if is_chosen(settings, schedule.ranks()) { PROBE_BYTES } else { 0 };
     MemoryNeed {

@@ -32,7 +32,7 @@ use crate::report::{JobResult, Rechoice, SweepRow};
 
 use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, write};
 
-/// Maximum number of outstanding puts per rank.
+/// Maximum number of outstanding puts per rank. A unit in a switch has as many for each rank.
 const OUTSTANDING_MAX: usize = 64;
 /// Maximum number of times of single runs that are kept per leg, for their quantiles.
 const TIMES_MAX: usize = 4096;
@@ -50,7 +50,7 @@ pub(super) fn alone(
     let limits = Limits {
         start_timeout_ns: play.settings.start_timeout_ns,
         drain_timeout_ns: play.settings.drain_timeout_ns,
-        outstanding_max: OUTSTANDING_MAX,
+        outstanding_max: if play.is_unit() { OUTSTANDING_MAX * play.ranks } else { OUTSTANDING_MAX },
     };
     let key_seed = play.settings.key_seed;
     Ok(Box::new(Ensemble::new(rank, ranks, key_seed, limits, play)))
@@ -126,7 +126,9 @@ struct Current {
 struct Performance {
     settings: CollectiveSettings,
     given: Given,
+    /// Number of the rank, or of a unit in a switch behind the ranks.
     rank: usize,
+    /// Number of ranks. Units do not count.
     ranks: usize,
     memory_plan: Arc<MemoryPlan>,
     stage: Stage,
@@ -163,8 +165,9 @@ impl Performance {
         if settings.adapts && !settings.algorithms.is_empty() {
             return Err(CollectiveError::AdaptsNamed);
         }
-        let memory_plan = settings.common().memory_plan(&settings, ranks.len())?;
-        check_arrays(&settings, ranks.len())?;
+        let rank_count = settings.ranks_of(ranks.len());
+        let memory_plan = settings.common().memory_plan(&settings, rank_count)?;
+        check_arrays(&settings, rank_count)?;
         let given = Given {
             inputs: settings.inputs.clone(),
             members: settings.members.clone(),
@@ -179,7 +182,7 @@ impl Performance {
         Ok(Self {
             given,
             rank,
-            ranks: ranks.len(),
+            ranks: rank_count,
             memory_plan,
             stage,
             blocks: Blocks::new(settings.operation, settings.element),
@@ -198,6 +201,11 @@ impl Performance {
             symbols: None,
             settings,
         })
+    }
+
+    /// Returns true for a unit in a switch.
+    const fn is_unit(&self) -> bool {
+        self.rank >= self.ranks
     }
 
     /// Returns the number of legs per size: one for each named algorithm, or one if the algorithm is chosen.
@@ -348,7 +356,7 @@ impl Performance {
         else {
             return Ok(None);
         };
-        let total = schedule.programs[self.rank].output * self.settings.element.bytes();
+        let total = schedule.program(self.rank).output * self.settings.element.bytes();
         let end = total.min(*done + POLL_BYTES_MAX);
         self.blocks.left.fill(SPOILED ^ self.runs as u8);
         while *done < end {
@@ -370,7 +378,7 @@ impl Performance {
             None => (self.run_number(self.runs + 1), Stage::BeforeRun),
         };
         let prepared = self.prepared().ok_or("a run without a schedule begins")?;
-        let program = &prepared.schedule.programs[self.rank];
+        let program = prepared.schedule.program(self.rank);
         self.symbols = Some(Symbols::new(poll.memory, program, &self.given, self.rank, number));
         self.stage = next;
         Ok(None)
@@ -690,7 +698,7 @@ impl Play for Performance {
                 return "the last size".to_owned();
             }
             (Stage::Run(run), Some(current)) => {
-                let steps = current.prepared.schedule.programs[self.rank].steps.len();
+                let steps = current.prepared.schedule.program(self.rank).steps.len();
                 let waits = run.waits_for(&current.prepared.schedule);
                 let waits = waits.map_or_else(String::new, |rank| {
                     format!(", waiting for the data of {}", job_group.name(rank as u16))
@@ -715,13 +723,19 @@ impl Play for Performance {
         result.verified_bytes += self.findings.verified_bytes;
         result.mismatches.extend(self.findings.mismatches.iter().cloned());
         result.mismatch_count += self.findings.mismatch_count;
-        result.sweep.extend(self.rows.iter().cloned());
-        result.notes.extend(self.notes.iter().cloned());
+        // A unit serves the runs of the ranks, and has no times of its own.
+        if !self.is_unit() {
+            result.sweep.extend(self.rows.iter().cloned());
+            result.notes.extend(self.notes.iter().cloned());
+        }
     }
 
     fn output(&self) -> Option<Output> {
-        let current = self.current.as_ref().filter(|current| current.wrong == 0 && !self.is_elided)?;
-        let elements = current.prepared.schedule.programs[self.rank].output as u64;
+        let current = self
+            .current
+            .as_ref()
+            .filter(|current| current.wrong == 0 && !self.is_elided && !self.is_unit())?;
+        let elements = current.prepared.schedule.program(self.rank).output as u64;
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
     }
 

@@ -65,6 +65,17 @@ impl CollectiveSettings {
         self.common.clone().unwrap_or_default()
     }
 
+    /// Returns the number of switches whose units take part.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.algorithms.iter().map(|algorithm| algorithm.switches()).max().unwrap_or(0)
+    }
+
+    /// Returns the number of ranks among this many participants. The others are units in switches, behind the ranks.
+    pub(crate) fn ranks_of(&self, participants: usize) -> usize {
+        participants.saturating_sub(self.switches())
+    }
+
     /// Returns the settings with the user's arrays as input: their type, and the one size that they have.
     #[must_use]
     pub fn on_arrays(mut self, arrays: Arc<dyn Arrays>, ranks: usize) -> Self {

@@ -17,13 +17,14 @@ use crate::job::Job;
 use crate::ranks::{CONTROL, CONTROL_BYTES, JobGroup, Rank};
 use crate::survivors::{AREAS, RANKS_MAX, Survivors};
 
-/// Returns one rank of a collective that the remaining ranks repeat after a loss.
+/// Returns one rank of a collective that the remaining ranks repeat after a loss. Units in switches serve the whole rack only.
 pub(super) fn shrinking(
     rank: NodeId,
-    ranks: Arc<[Rank]>,
+    participants: Arc<[Rank]>,
     settings: CollectiveSettings,
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, CollectiveError> {
+    let ranks: Arc<[Rank]> = participants[..settings.ranks_of(participants.len())].into();
     let cannot =
         || CollectiveError::CannotShrink { collective: settings.collective.name(), ranks: ranks.len() };
     let algorithm = match settings.collective {
@@ -53,7 +54,11 @@ pub(super) fn shrinking(
     let (drain_timeout_ns, common) = (settings.drain_timeout_ns, settings.common.clone());
     let whole =
         CollectiveSettings { memory_bytes: settings.memory_bytes - AREAS * need.total_bytes(), ..settings };
-    let job = alone(rank, ranks.clone(), whole, checkpoints)?;
+    let is_unit = rank.index() >= ranks.len();
+    let job = alone(rank, participants, whole, checkpoints)?;
+    if is_unit {
+        return Ok(job);
+    }
     let build = move |members: &[u16], own: NodeId| {
         let common = common.as_ref().map(|common| common.of_group(members));
         let settings = CollectiveSettings { members: members.to_vec(), common, ..of_group.clone() };

@@ -111,7 +111,7 @@ impl Symbols {
         rank: usize,
     ) -> Result<(), String> {
         let schedule = &prepared.schedule;
-        let (what, elements) = (schedule.collective, schedule.programs[rank].output);
+        let (what, elements) = (schedule.collective, schedule.program(rank).output);
         let sums = prepared.sums(self.number, |rank| line(given, rank, self.number));
         if let Some((wrong, first)) = self.memory.wrong(what, &schedule.parts, rank, elements, &sums) {
             return Err(format!(

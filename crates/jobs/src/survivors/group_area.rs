@@ -37,8 +37,11 @@ impl GroupArea {
         (operation.0 / FIRST_OPERATION == self.area).then_some(OperationId(operation.0 % FIRST_OPERATION))
     }
 
-    /// Returns the rank within the group of a node; `None` if the node is not a member.
+    /// Returns the rank within the group of a node; `None` if the node is not a member. Area 0 has also units in switches, behind the ranks.
     pub(super) fn rank_of(&self, node: NodeId) -> Option<NodeId> {
+        if self.area == 0 {
+            return Some(node);
+        }
         let rank = self.members.iter().position(|member| *member == node.0)?;
         Some(NodeId(rank as u16))
     }

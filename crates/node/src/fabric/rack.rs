@@ -70,7 +70,8 @@ impl Fabric {
             let ports = ports(&config, std::mem::take(&mut devices[index]))?;
             let bell = bells[index].clone();
             match member.role {
-                MemberRole::Switch => {
+                // Members of a program have no job, so no switch reduces.
+                MemberRole::Switch | MemberRole::ReducingSwitch => {
                     let runtime =
                         Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
                     switches.start(runtime, bell)?;

@@ -128,7 +128,7 @@ fn no_switch(plan: &Plan, text: &str, lack: &str) -> Result<NodeId, Complaint> {
     let node = member(plan, text)?;
     match plan.members[node.index()].role {
         MemberRole::Endpoint | MemberRole::Process | MemberRole::PinnedProcess => Ok(node),
-        MemberRole::Switch => {
+        MemberRole::Switch | MemberRole::ReducingSwitch => {
             Err(Complaint::about(format!("{} is a switch and {lack}", quoted(text))).hint("name a GPU node"))
         }
     }

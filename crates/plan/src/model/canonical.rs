@@ -194,6 +194,7 @@ fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
     let (role, memory_default) = match role {
         MemberRole::Endpoint => ("node", defaults::MEMORY_BYTES),
         MemberRole::Switch => ("switch", 0),
+        MemberRole::ReducingSwitch => ("reducing-switch", 0),
         MemberRole::Process => ("process", defaults::MEMORY_BYTES),
         MemberRole::PinnedProcess => ("pinned-process", defaults::MEMORY_BYTES),
     };

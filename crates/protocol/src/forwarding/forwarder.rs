@@ -17,7 +17,6 @@ use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
 use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
-use crate::route::graph::MemberRole;
 use crate::route::reports::Reports;
 use crate::route::table::OwnPort;
 use crate::route::tables::Tables;
@@ -586,7 +585,7 @@ impl Forwarder {
 /// Returns 1 for an endpoint, whose links may lead to several planes. A switch gets the destinations of one plane only, which are
 /// that far apart.
 fn destinations_per_path(config: &MemberConfig) -> usize {
-    let is_switch = config.graph.members.get(config.node.index()) == Some(&MemberRole::Switch);
+    let is_switch = config.graph.members.get(config.node.index()).is_some_and(|role| role.is_switch());
     let planes = config.graph.edges.iter().map(|edge| usize::from(edge.plane.0) + 1).max();
     planes.filter(|_| is_switch).unwrap_or(1)
 }

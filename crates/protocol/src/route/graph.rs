@@ -14,6 +14,8 @@ pub enum MemberRole {
     Endpoint,
     /// Forwarder without memory.
     Switch,
+    /// Switch with a reduction unit: a forwarder that is an endpoint as well. It is no rank.
+    ReducingSwitch,
     /// Process of a GPU node: an endpoint with a single link, to its GPU node. It is no rank.
     Process,
     /// Process whose paths use only links of the plane of its own link.
@@ -24,7 +26,19 @@ impl MemberRole {
     /// Returns true if the member has memory, and begins and receives operations.
     #[must_use]
     pub const fn is_endpoint(self) -> bool {
-        matches!(self, Self::Endpoint | Self::Process | Self::PinnedProcess)
+        matches!(self, Self::Endpoint | Self::ReducingSwitch | Self::Process | Self::PinnedProcess)
+    }
+
+    /// Returns true for switches, with or without a reduction unit.
+    #[must_use]
+    pub const fn is_switch(self) -> bool {
+        matches!(self, Self::Switch | Self::ReducingSwitch)
+    }
+
+    /// Returns true if the member has a part of the rack's job: GPU nodes, and switches with a reduction unit.
+    #[must_use]
+    pub const fn has_job(self) -> bool {
+        matches!(self, Self::Endpoint | Self::ReducingSwitch)
     }
 
     /// Returns true for processes of a GPU node.
@@ -76,7 +90,13 @@ impl Graph {
         self.members.iter().filter(|role| **role == MemberRole::Endpoint).count()
     }
 
-    /// Returns all endpoints: GPU nodes and their processes.
+    /// Number of members with a part of the rack's job: GPU nodes, and behind them switches with a reduction unit.
+    #[must_use]
+    pub fn participant_count(&self) -> usize {
+        self.members.iter().filter(|role| role.has_job()).count()
+    }
+
+    /// Returns all endpoints: GPU nodes, switches with a reduction unit, and processes of GPU nodes.
     pub fn endpoints(&self) -> impl Iterator<Item = NodeId> {
         let members = (0..).zip(&self.members).filter(|(_, role)| role.is_endpoint());
         members.map(|(number, _)| NodeId(number))

@@ -229,6 +229,7 @@ impl RackRequest {
     pub fn ready_work(&self, processes: &ProcessOptions) -> Result<Work, Failure> {
         workload::must_fit_orders(&self.source)?;
         let work = self.possible_work()?;
+        must_not_reduce_in_switches(&work.plan)?;
         let here = Here::of(&work.plan, self.source.host.as_deref())?;
         if let Some(path) = &work.plan.security.key_file {
             // Members read the key again. An error found here is reported once.
@@ -332,6 +333,15 @@ impl Work {
     pub fn is_written(&self) -> Vec<bool> {
         self.result_shapes.iter().map(Option::is_some).collect()
     }
+}
+
+/// Refuses a job that needs reduction units. Switches have them in virtual time only.
+fn must_not_reduce_in_switches(plan: &Plan) -> Result<(), Failure> {
+    if plan.reducing_switches().is_none() {
+        return Ok(());
+    }
+    let what = "algorithm in-switch needs switches that reduce, which processes are not";
+    Err(Failure::bad_input(what).hint("use `rackloom sim`, or name another algorithm"))
 }
 
 /// Returns the shape of each rank's result: from the shape of the arrays, or flat without arrays.

@@ -56,7 +56,8 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
     observer.has_link_to_other_host(&plan, &config, &start.grant);
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
     let mut body = match member.role {
-        MemberRole::Switch => {
+        // No job of processes uses reduction units (`must_not_reduce_in_switches` in `request/work.rs`).
+        MemberRole::Switch | MemberRole::ReducingSwitch => {
             let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             Body::Switch(Box::new(runtime))

@@ -30,7 +30,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         let memory = answered.and_then(|status| status.memory.as_deref().cloned());
         let ports = graph.ports(node);
         let edges = || ports.iter().map(|port| port.edge).filter(is_edge_shown);
-        let is_switch = member.role == MemberRole::Switch;
+        let is_switch = member.role.is_switch();
         MemberStatus {
             name: member.name.clone(),
             role: role(member.role).to_owned(),
@@ -123,7 +123,7 @@ fn verdict(seats: &[Seat]) -> Option<Verdict> {
 const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => GPU_NODE,
-        MemberRole::Switch => "switch",
+        MemberRole::Switch | MemberRole::ReducingSwitch => "switch",
         MemberRole::Process | MemberRole::PinnedProcess => PROCESS,
     }
 }

@@ -10,7 +10,7 @@ use rackloom_control::request::RackStatus;
 use rackloom_control::source::ProcessSeats;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{JobName, Plan};
-use rackloom_protocol::{Edge, MemberRole, NodeId};
+use rackloom_protocol::{Edge, NodeId};
 
 use super::background::{KeepOptions, Outcome};
 use super::rack::StandingRack;
@@ -54,17 +54,17 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     check_process_seats(&plan, process_seats)?;
     check_name(&plan.name)?;
     let spare = numbers(&plan, "--spare", &options.spare)?;
-    if let Some(switch) = spare
-        .iter()
-        .map(|member| &plan.members[usize::from(*member)])
-        .find(|member| member.role == MemberRole::Switch)
+    if let Some(switch) =
+        spare.iter().map(|member| &plan.members[usize::from(*member)]).find(|member| member.role.is_switch())
     {
         let what = format!("{} is a switch, and --spare names GPU nodes", switch.name);
         return Err(Failure::bad_input(what).hint("leave the seat of a switch vacant with --vacant"));
     }
     let mut vacant = numbers(&plan, "--vacant", &options.vacant)?;
     if options.for_programs {
-        let nodes = (0..).zip(&plan.members).filter(|(_, member)| member.role.is_endpoint());
+        let nodes = (0..)
+            .zip(&plan.members)
+            .filter(|(_, member)| member.role.is_endpoint() && !member.role.is_switch());
         let nodes: Vec<u16> = nodes.map(|(number, _)| number).collect();
         vacant.extend(nodes.into_iter().filter(|node| !vacant.contains(node)).collect::<Vec<_>>());
     }

@@ -4,8 +4,8 @@
 //! counted, those of endpoints four times. Switches come first, the largest at once, each to the thread with
 //! the least. Endpoints fill the threads in order of their numbers, because neighbours often have close numbers.
 
+use rackloom_protocol::NodeId;
 use rackloom_protocol::route::graph::SharedGraph;
-use rackloom_protocol::{MemberRole, NodeId};
 
 /// Cost of a link of an endpoint, in links of a switch.
 const ENDPOINT_WEIGHT: u64 = 4;
@@ -13,9 +13,8 @@ const ENDPOINT_WEIGHT: u64 = 4;
 /// Returns the thread of each member. Each thread gets at least one, if there are enough.
 pub(super) fn partition(graph: &SharedGraph, threads: usize) -> Vec<u8> {
     let member = |number: usize| (number, weight(graph, NodeId(number as u16)));
-    let (mut switches, endpoints): (Vec<_>, Vec<_>) = (0..graph.members.len())
-        .map(member)
-        .partition(|(number, _)| graph.members[*number] == MemberRole::Switch);
+    let (mut switches, endpoints): (Vec<_>, Vec<_>) =
+        (0..graph.members.len()).map(member).partition(|(number, _)| graph.members[*number].is_switch());
     let mut of_member = vec![0; graph.members.len()];
     let mut loads = vec![0; threads];
     switches.sort_by_key(|(number, weight)| (std::cmp::Reverse(*weight), *number));
@@ -39,7 +38,7 @@ pub(super) fn partition(graph: &SharedGraph, threads: usize) -> Vec<u8> {
 
 fn weight(graph: &SharedGraph, member: NodeId) -> u64 {
     let links = graph.links(member).len() as u64;
-    if graph.members[member.index()] == MemberRole::Switch { links } else { ENDPOINT_WEIGHT * links }
+    if graph.members[member.index()].is_switch() { links } else { ENDPOINT_WEIGHT * links }
 }
 
 #[cfg(test)]

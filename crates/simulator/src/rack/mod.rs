@@ -98,20 +98,20 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Creates the rack of a plan at time 0, with one job per endpoint, in order. Without any jobs the caller gives
+    /// Creates the rack of a plan at time 0, with one job per GPU node, in order, and behind them, if the job uses it, one per switch with a reduction unit. Without any jobs the caller gives
     /// [commands](Self::command) itself. `seed` decides all random choices.
     ///
     /// # Panics
-    /// If the number of jobs is neither zero nor the number of endpoints, or if an endpoint refuses a region that
+    /// If the number of jobs is neither zero nor that of these members, or if an endpoint refuses a region that
     /// its job requests. Both are errors of the caller.
     #[must_use]
     pub fn new(plan: &Plan, seed: u64, jobs: Vec<Box<dyn Job>>) -> Self {
         let graph = SharedGraph::from(plan.graph());
         assert!(
-            jobs.is_empty() || jobs.len() == graph.endpoint_count(),
-            "{} jobs for {} endpoints",
+            jobs.is_empty() || [graph.endpoint_count(), graph.participant_count()].contains(&jobs.len()),
+            "{} jobs for {} members",
             jobs.len(),
-            graph.endpoint_count()
+            graph.participant_count()
         );
         let local = local::paths(plan, &jobs);
         let jobs = (0..).map(NodeId).zip(jobs).collect();
@@ -532,9 +532,10 @@ pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
 /// Creates the state machine of a member.
 fn body_of(role: MemberRole, config: MemberConfig) -> Body {
     match role {
-        MemberRole::Endpoint | MemberRole::Process | MemberRole::PinnedProcess => {
-            Body::Endpoint(Box::new(Endpoint::new(config)))
-        }
+        MemberRole::Endpoint
+        | MemberRole::ReducingSwitch
+        | MemberRole::Process
+        | MemberRole::PinnedProcess => Body::Endpoint(Box::new(Endpoint::new(config))),
         MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
     }
 }

@@ -9,7 +9,7 @@ use rackloom_plan::faults::{
 };
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
-use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
+use rackloom_protocol::{Event, Incarnation, Instant, NodeId, PortId};
 
 use super::actions::Action;
 use super::script::{Return, Script};
@@ -198,7 +198,7 @@ impl Simulation {
             self.memories.with_ledger(|ledger| ledger.begin_incarnation(member));
             let mut seat = Seat::new(member, body_of(plan.members[member.index()].role, config), outgoing);
             seat.has_predecessors = true;
-            if plan.members[member.index()].role == MemberRole::Endpoint {
+            if plan.members[member.index()].role.has_job() {
                 let job = rackloom_jobs::build_on(plan, member, seed, &Inputs::Pattern);
                 seat_job(&mut seat, self.memories.renew(member), job);
             }

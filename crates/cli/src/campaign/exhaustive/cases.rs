@@ -34,8 +34,8 @@ pub(super) fn parts(plan: &Plan, kinds: &[Failing]) -> Vec<Part> {
 
 fn of_kind(plan: &Plan, kind: PartKind) -> Vec<Part> {
     let part = |name: &String| Part { kind, name: name.clone() };
-    let members = |role: MemberRole| {
-        let members = plan.members.iter().filter(move |member| member.role == role);
+    let members = |is_meant: fn(MemberRole) -> bool| {
+        let members = plan.members.iter().filter(|member| is_meant(member.role));
         members.map(|member| part(&member.name)).collect()
     };
     match kind {
@@ -43,8 +43,8 @@ fn of_kind(plan: &Plan, kind: PartKind) -> Vec<Part> {
             let cables = plan.links.iter().filter(|link| !plan.is_process_link(&link.edge));
             cables.map(|link| part(&link.name)).collect()
         }
-        PartKind::Switches => members(MemberRole::Switch),
-        PartKind::Nodes => members(MemberRole::Endpoint),
+        PartKind::Switches => members(MemberRole::is_switch),
+        PartKind::Nodes => members(|role| role == MemberRole::Endpoint),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rackloom_collectives::choose::{self, Choice, Fabric, TopologyKind};
 use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
-use rackloom_protocol::{Graph, MemberRole};
+use rackloom_protocol::Graph;
 
 use super::super::error::{Error, Invalid};
 use super::layout::Layout;
@@ -68,10 +68,10 @@ impl Size {
 }
 
 impl Size {
-    /// Returns `true` if the algorithm does the collective, in the order that it needs.
+    /// Returns `true` if the algorithm does the collective without switches, in the order that it needs.
     fn permits(&self, algorithm: Algorithm) -> bool {
         let keeps_order = !self.is_ordered || algorithm.keeps_rank_order(self.collective);
-        algorithm.does(self.collective) && keeps_order
+        algorithm.switches() == 0 && algorithm.does(self.collective) && keeps_order
     }
 }
 
@@ -91,7 +91,7 @@ impl Schedules {
         graph: &Graph,
         layout: Layout,
     ) -> Self {
-        let switches = graph.members.iter().filter(|role| **role == MemberRole::Switch).count();
+        let switches = graph.members.iter().filter(|role| role.is_switch()).count();
         let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
         let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
         let servers = servers.unwrap_or_default();

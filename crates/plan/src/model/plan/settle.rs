@@ -1,8 +1,13 @@
 //! Changes of a plan, and values that follow from its other fields.
 
-use rackloom_protocol::CreditConfig;
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::AlgorithmKind;
+use rackloom_protocol::{CreditConfig, MemberRole, NodeId};
 
 use crate::model::canonical;
+use crate::model::jobs::job::JobKind;
 use crate::model::links::link::LinkProfile;
 use crate::model::links::wire::WireKind;
 use crate::model::plan::Plan;
@@ -25,8 +30,36 @@ impl Plan {
         self.change(|plan| plan.settings.wire = wire);
     }
 
-    /// Computes credits, configuration hash and epoch from the other fields.
+    /// Returns the number of switches with a reduction unit, or `None` if there are none. All switches of a rack have one, or none has.
+    #[must_use]
+    pub fn reducing_switches(&self) -> Option<NonZeroUsize> {
+        let roles = self.members.iter().map(|member| member.role);
+        NonZeroUsize::new(roles.filter(|role| *role == MemberRole::ReducingSwitch).count())
+    }
+
+    /// Gives the switches reduction units if the job names the algorithm that uses them, and each node is linked to each switch.
+    fn settle_units(&mut self) {
+        let is_named = matches!(self.job.kind, JobKind::Collective(job) if job.algorithm.kinds().contains(&AlgorithmKind::InSwitch));
+        let reduces = is_named && self.has_star_switches();
+        let role = if reduces { MemberRole::ReducingSwitch } else { MemberRole::Switch };
+        let switches = self.members.iter_mut().filter(|member| member.role.is_switch());
+        switches.for_each(|member| member.role = role);
+    }
+
+    /// Returns true if each node is linked to each switch.
+    fn has_star_switches(&self) -> bool {
+        let numbered = || (0..).map(NodeId).zip(&self.members);
+        let switches = || numbered().filter(|(_, member)| member.role.is_switch()).map(|(node, _)| node);
+        let mut nodes =
+            numbered().filter(|(_, member)| member.role == MemberRole::Endpoint).map(|(node, _)| node);
+        let links: BTreeSet<_> = self.links.iter().map(|link| (link.edge.a, link.edge.b)).collect();
+        let has_link = |left, right| links.contains(&(left, right)) || links.contains(&(right, left));
+        nodes.all(|node| switches().all(|switch| has_link(node, switch)))
+    }
+
+    /// Computes reduction units, credits, configuration hash and epoch from the other fields.
     pub(crate) fn settle(&mut self) {
+        self.settle_units();
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
         let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {

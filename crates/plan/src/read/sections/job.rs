@@ -1,6 +1,6 @@
 //! Reads `job`: the name of a job with default settings, or a table with one job and its settings.
 
-use rackloom_protocol::{MemberRole, NodeId};
+use rackloom_protocol::NodeId;
 
 use crate::model::defaults;
 use crate::model::jobs::algorithm::{AlgorithmChoice, AlgorithmList};
@@ -126,7 +126,7 @@ fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> 
     let shape = shape?;
     let root = member_at(reader, shape, value, &path)?;
     let (name, role) = &shape.members[root.index()];
-    if *role == MemberRole::Switch {
+    if role.is_switch() {
         let message = format!("the root {} is a switch, which has no memory", quoted(name));
         reader.complain(value.position, Complaint::about(message).hint("name a node"));
         return None;

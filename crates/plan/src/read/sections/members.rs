@@ -84,7 +84,7 @@ fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entr
             reader.complain(entry.key_position, no_such_member(shape, &entry.key));
         }
         let role = member.zip(shape).map(|(member, shape)| shape.members[member.index()].1);
-        let table = if role == Some(MemberRole::Switch) { &schema::SWITCH } else { &schema::NODE };
+        let table = if role.is_some_and(MemberRole::is_switch) { &schema::SWITCH } else { &schema::NODE };
         // An entry of an unknown member is read too, for its other mistakes.
         let fields = reader.open(Some(&entry.value), format!("nodes.{}", entry.key), table);
         let own = settings(reader, &fields);

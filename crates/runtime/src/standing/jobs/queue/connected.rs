@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rackloom_protocol::{Graph, MemberRole};
+use rackloom_protocol::Graph;
 
 /// Links of the rack.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Connections {
             neighbours[edge.a.index()].push(edge.b.index());
             neighbours[edge.b.index()].push(edge.a.index());
         }
-        Self { neighbours, is_switch: graph.members.iter().map(|role| *role == MemberRole::Switch).collect() }
+        Self { neighbours, is_switch: graph.members.iter().map(|role| role.is_switch()).collect() }
     }
 
     /// Returns `count` of the free members that reach each other, as sorted positions in `free`; those with low numbers are preferred.
