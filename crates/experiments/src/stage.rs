@@ -145,6 +145,8 @@ pub(crate) fn all_reduce(
 pub(crate) struct Sweep {
     pub(crate) bytes: u64,
     pub(crate) mean_ns: f64,
+    /// Mean of the rank for which it is shortest: of the rank that began last, if all end together.
+    pub(crate) least_mean_ns: f64,
     pub(crate) median_ns: f64,
     /// Number of changes of the algorithm in the course of the runs.
     pub(crate) changes: usize,
@@ -168,12 +170,18 @@ pub(crate) fn sweep(plan: &Plan, seed: u64, actions: &[(Instant, Action)]) -> Re
             let size = Sweep {
                 bytes: row.size_bytes,
                 mean_ns: row.time_us * 1e3,
+                least_mean_ns: row.time_us * 1e3,
                 median_ns: row.time_p50_us.unwrap_or(f64::NAN) * 1e3,
                 changes: row.rechoices.iter().filter(|rechoice| rechoice.from != rechoice.to).count(),
             };
             match slowest.get_mut(index) {
-                Some(slowest) if slowest.mean_ns < size.mean_ns => *slowest = size,
-                Some(_) => {}
+                Some(slowest) => {
+                    let least_mean_ns = slowest.least_mean_ns.min(size.mean_ns);
+                    if slowest.mean_ns < size.mean_ns {
+                        *slowest = size;
+                    }
+                    slowest.least_mean_ns = least_mean_ns;
+                }
                 None => slowest.push(size),
             }
         }

@@ -40,6 +40,7 @@ pub fn all() -> &'static [&'static Experiment] {
         &efficiency::device_paths::DEVICE_PATHS,
         &racks::reduction_time::REDUCTION_TIME,
         &buffers::incast::INCAST,
+        &racks::in_switch::IN_SWITCH,
     ];
     ALL
 }

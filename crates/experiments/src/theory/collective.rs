@@ -59,6 +59,13 @@ impl Fabric {
         2.0 * self.alpha_ns + share * bytes / self.link_bytes_per_ns + self.finish_ns
     }
 
+    /// Returns the duration of an all-reduce by a switch that reduces segments of at most `slot_bytes`, from the last rank's begin: `alpha + (S + min(S, slot)) / b`.
+    /// The acknowledgements of a rank's own bytes arrive before the result does.
+    #[must_use]
+    pub fn in_switch_all_reduce_ns(&self, bytes: f64, slot_bytes: f64) -> f64 {
+        self.alpha_ns + (bytes + bytes.min(slot_bytes)) / self.link_bytes_per_ns
+    }
+
     /// Returns the size for which one shot and two shots take equal time: `S = alpha b / (1 - 2 / N)`.
     #[must_use]
     pub fn one_shot_crossover_bytes(&self) -> f64 {
@@ -111,6 +118,14 @@ mod tests {
         let (one, two) = (FABRIC.mesh_one_shot_ns(crossover), FABRIC.mesh_two_shot_ns(crossover));
         assert!((one - two).abs() < 1e-6 * one, "{one} {two}");
         assert!(FABRIC.mesh_one_shot_ns(crossover / 2.0) < FABRIC.mesh_two_shot_ns(crossover / 2.0));
+    }
+
+    #[test]
+    fn a_switch_that_reduces_gains_little_less_than_twice_the_bandwidth_of_a_ring() {
+        let bytes = 1e9;
+        let ratio = FABRIC.ring_all_reduce_ns(bytes) / FABRIC.in_switch_all_reduce_ns(bytes, 16_384.0);
+        assert!((ratio - 1.75).abs() < 1e-2, "2 (N - 1) / N of 8 ranks: {ratio}");
+        assert_eq!(FABRIC.in_switch_all_reduce_ns(0.0, 16_384.0), FABRIC.alpha_ns);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::traffic::{Flow, Kind};
 const PUT_BYTES: u64 = 4_096;
 /// A put of 4096 bytes with our own headers.
 const FRAME_BYTES: u64 = 130 + PUT_BYTES;
-/// What a frame of our own headers has beside them on the link.
+/// Bytes that a frame of our own headers has beside them on the link.
 const FRAME_CHECK_PREAMBLE_AND_GAP_BYTES: u64 = 24;
 /// Packets of a queue above which packets are marked.
 const LIMIT: u64 = 320;

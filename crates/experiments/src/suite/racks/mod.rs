@@ -3,6 +3,7 @@
 pub(super) mod all_reduce;
 pub(super) mod bisection;
 pub(super) mod heartbeat;
+pub(super) mod in_switch;
 pub(super) mod path_loss;
 pub(super) mod path_policies;
 pub(super) mod patterns;
