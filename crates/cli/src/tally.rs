@@ -75,6 +75,11 @@ fn new_bar(what: &'static str, total: u64) -> ProgressBar {
     bar.with_prefix(what)
 }
 
+/// Number of pieces of work that run at once unless an option says otherwise: one per processor of this machine.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

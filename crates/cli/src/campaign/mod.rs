@@ -32,7 +32,7 @@ use crate::arguments::{CampaignArguments, Engine, passed_on};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::print_text;
-use crate::tally::Tally;
+use crate::tally::{Tally, processors};
 
 /// Maximum number of runs that the reduction of one script takes.
 const ATTEMPTS_MAX: usize = 400;
@@ -302,10 +302,6 @@ impl Campaign<'_> {
 /// run.
 fn options() -> Vec<String> {
     passed_on(CampaignArguments::OWN, &[])
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn cannot_write(error: std::io::Error, path: &Path) -> Failure {

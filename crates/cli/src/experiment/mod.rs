@@ -15,7 +15,7 @@ use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
-use crate::tally::Tally;
+use crate::tally::{Tally, processors};
 
 /// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     }
     let mut findings = Vec::new();
     // The points of one experiment run in parallel, and experiments one after the other.
-    let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let at_once = processors();
     let tally = Tally::begin("experiments", chosen.len() as u64, at_once);
     for experiment in chosen {
         let found = experiment

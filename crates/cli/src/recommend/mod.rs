@@ -26,7 +26,7 @@ use crate::arguments::{RecommendArguments, Target};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
 use crate::reporting;
-use crate::tally::Tally;
+use crate::tally::{Tally, processors};
 
 /// Share of the target that an estimate must reach for a simulation: estimates are rough.
 const WORTH_MIN: f64 = 0.9;
@@ -136,7 +136,7 @@ fn simulated(
     candidates: &[Candidate],
     worth: &[usize],
 ) -> Vec<(usize, Result<Simulated, Failure>)> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(worth.len().max(1));
+    let threads = processors().min(worth.len().max(1));
     print_to_stderr(&format!(
         "{} candidates by their estimates, {} to simulate, {threads} at once",
         candidates.len(),

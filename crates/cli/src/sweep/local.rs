@@ -13,7 +13,7 @@ use super::workers::{Died, Workers};
 use crate::arguments::{Share, SweepArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
-use crate::tally::Tally;
+use crate::tally::{Tally, processors};
 use crate::time_limit;
 
 /// Least number of points that run before the estimate.
@@ -114,10 +114,6 @@ fn must_suffice(
     let what = format!("the grid of {} runs", points.len());
     let estimate = elapsed + Duration::from_secs_f64(rest_s);
     time_limit::must_suffice(&what, estimate, limit, "leave out values; runs that are done are not repeated")
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 #[cfg(test)]

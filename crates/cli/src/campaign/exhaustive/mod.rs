@@ -26,7 +26,7 @@ use crate::arguments::{CampaignArguments, Engine, PartKind, passed_on};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
 use crate::reporting::{print_text, write_json};
-use crate::tally::Tally;
+use crate::tally::{Tally, processors};
 use crate::time_limit;
 
 /// Runs every failure and prints the outcomes.
@@ -219,8 +219,4 @@ fn expected(ratios: &[f64], parts: &[Part], outcomes: &Outcomes, healthy_ns: f64
         healthy: found.healthy,
         parts: ranking,
     }
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
