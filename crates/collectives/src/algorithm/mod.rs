@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(refused, "ring cannot do all-to-all; hint: all-to-all is done by direct, pairwise");
         assert_eq!(
             reason(&request(Collective::AllReduce, 0), Algorithm::Ring),
-            "0 ranks; hint: between 1 and 1024"
+            "0 ranks; hint: between 1 and 16384"
         );
         let rooted = request(Collective::Broadcast { root: 4 }, 4);
         assert_eq!(reason(&rooted, Algorithm::Binomial), "root 4 of 4 ranks; hint: between 0 and 3");

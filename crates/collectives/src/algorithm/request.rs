@@ -26,8 +26,8 @@ pub struct Request<'a> {
     pub parts: &'a [usize],
 }
 
-/// Maximum number of ranks of one schedule: the fabric's own limit of endpoints.
-pub const RANKS_MAX: usize = 1024;
+/// Maximum number of ranks of one schedule: the limit of the members of a rack.
+pub const RANKS_MAX: usize = 16_384;
 /// Maximum number of elements of one schedule (2^40, eight TiB of 64-bit elements), so that no position can overflow.
 pub const ELEMENTS_MAX: usize = 1 << 40;
 /// Maximum number of segments of a pipeline.

@@ -11,7 +11,7 @@ pub(crate) const RATE_MAX: u64 = 100_000_000_000_000;
 /// Largest buffer of a member or a port, in bytes.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 1 << 30;
 /// Largest number of members of a rack.
-pub(crate) const MEMBERS_MAX: u64 = 4096;
+pub(crate) const MEMBERS_MAX: u64 = 16_384;
 /// Largest number of links of a rack: the core numbers them with 16 bits.
 pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
 /// Largest number of process seats of a GPU node.

@@ -15,7 +15,7 @@ pub(crate) const PLANES_MAX: u64 = 12;
 /// Largest number of links between two members in one plane.
 const PARALLEL_MAX: u64 = 16;
 
-/// Largest number of dimensions of a hypercube: 4096 nodes.
+/// Largest number of dimensions of a hypercube: 16384 nodes.
 const HYPERCUBE_DIMENSIONS_MAX: u64 = MEMBERS_MAX.ilog2() as u64;
 
 /// Returns the number of nodes of the largest full mesh within [`LINKS_MAX`].
@@ -43,7 +43,7 @@ section! {
 section! {
     /// Keys of a star.
     pub(crate) struct StarKeys: STAR = "shape.star" {
-        /// Number of nodes; 4096 with the switches.
+        /// Number of nodes; 16384 with the switches.
         nodes: u16 {
             form = Kind::Count(2, MEMBERS_MAX - 1);
             default = 0;
@@ -77,7 +77,7 @@ section! {
 section! {
     /// Keys of a rack of leaf switches and spine switches.
     pub(crate) struct LeafSpineKeys: LEAF_SPINE = "shape.leaf-spine" {
-        /// Number of leaf switches of a plane; 4096 members in all.
+        /// Number of leaf switches of a plane; 16384 members in all.
         leaves: u16 {
             form = Kind::Count(2, MEMBERS_MAX);
             default = 0;
@@ -111,7 +111,7 @@ section! {
 section! {
     /// Keys of a torus.
     pub(crate) struct TorusKeys: TORUS = "shape.torus" {
-        /// Number of nodes in the first dimension; 4096 in all.
+        /// Number of nodes in the first dimension; 16384 in all.
         x: u16 {
             form = Kind::Count(2, HOPS_MAX + 1);
             default = 0;

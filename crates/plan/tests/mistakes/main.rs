@@ -84,7 +84,7 @@ fn absurd_sizes_cost_a_message_and_no_memory() {
         "ring: {nodes: 4000000000}",
         "ring: {nodes: 1}",
         "ring: {nodes: 257}",
-        "star: {nodes: 4096}",
+        "star: {nodes: 16384}",
         "star: {nodes: 4, planes: 13}",
         "star: {nodes: 4, planes: 0}",
         "full-mesh: {nodes: 363}",

@@ -180,11 +180,14 @@ fn named_shapes_state_their_sizes_and_fit_a_rack() {
         ("hypercube: {}", ["does not state `dimensions`", "{dimensions: 4}"]),
         ("leaf-spine: {leaves: 4, spines: 2}", ["does not state `nodes_per_leaf`", "nodes_per_leaf: 8"]),
         ("torus: {x: 1, y: 4}", ["`shape.torus.x` is 1, outside 2 to 256", ""]),
-        ("hypercube: {dimensions: 13}", ["is 13, outside 1 to 12", ""]),
-        ("torus: {x: 64, y: 65}", ["4160 nodes, of which 4096 are possible", "make `x`, `y` or `z` smaller"]),
+        ("hypercube: {dimensions: 15}", ["is 15, outside 1 to 14", ""]),
         (
-            "leaf-spine: {leaves: 64, nodes_per_leaf: 64, spines: 1}",
-            ["4096 nodes and 65 switches are more than 4096 members", "fewer leaves"],
+            "torus: {x: 128, y: 129}",
+            ["16512 nodes, of which 16384 are possible", "make `x`, `y` or `z` smaller"],
+        ),
+        (
+            "leaf-spine: {leaves: 128, nodes_per_leaf: 128, spines: 1}",
+            ["16384 nodes and 129 switches are more than 16384 members", "fewer leaves"],
         ),
         (
             "leaf-spine: {leaves: 256, nodes_per_leaf: 1, spines: 256, parallel: 16}",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Most members of a rack file.
-pub const MEMBERS_MAX: usize = 4096;
+pub const MEMBERS_MAX: usize = 16_384;
 /// Most links of a rack file, parallel ones counted.
 pub const LINKS_MAX: usize = 65_535;
 /// Most links in parallel that one entry of a rack file has.

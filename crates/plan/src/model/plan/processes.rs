@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_rack_at_its_limits_has_fewer_processes() {
         let star = |nodes: u16| format!("name: r\nshape: {{star: {{nodes: {nodes}}}}}\nring_bytes: 64KiB\n");
-        assert_eq!(with_processes(&star(300), 16).processes_of(NodeId(0)).count(), 12);
+        assert_eq!(with_processes(&star(1000), 16).processes_of(NodeId(0)).count(), 15);
         let named = "name: r\nshape: {custom: {nodes: [a, a.p0], links: [{a: a, b: a.p0}]}}\n";
         assert_eq!(Plan::parse(named, "rack").map(|plan| plan.process_seats_max()).ok(), Some(0));
     }
