@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::reporting;
 use crate::simulated_links::SimulatedLinks;
+use crate::tally::processors;
 use crate::{trace, workload};
 
 /// Number of events between two updates of the progress bar: a few milliseconds of wall time.
@@ -38,6 +39,9 @@ const EVENTS_PER_UPDATE: u64 = 1 << 12;
 
 /// Largest rack whose oracles are watched without a fault script. Simulations of larger racks shall be fast.
 const WATCHED_MEMBERS_MAX: usize = 64;
+/// Members for which a thread is worth its waits, and the largest number of threads without the option.
+const MEMBERS_PER_THREAD: usize = 256;
+const THREADS_MAX: usize = 16;
 
 /// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
@@ -72,7 +76,7 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
         (None, None) => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
-    let threads = usize::from(arguments.threads);
+    let threads = arguments.threads.map_or_else(|| suitable_threads(plan.members.len()), usize::from);
     let objection =
         one_thread_reason(&plan, faults.is_some(), captures.is_some(), source.arrays.output.is_some());
     let job = if workload.is_some() { outcome_of_workload::JOB } else { plan.job.kind.name() };
@@ -106,7 +110,7 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
     if plan.is_sealed() {
         report.notes.push("the key of `security` has no effect in virtual time".to_owned());
     }
-    if let Some(reason) = objection.filter(|_| threads > 1) {
+    if let Some(reason) = objection.filter(|_| arguments.threads.is_some_and(|threads| threads > 1)) {
         report.notes.push(format!("one thread computed all members: {reason}"));
     }
     if ran.stalled.is_none() {
@@ -120,6 +124,11 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
     report.meta = Some(meta::of(&plan, &source.command));
     outcome_of_workload::complete(&mut report, &plan, source.workload.as_ref());
     Ok((report, exit))
+}
+
+/// Returns the number of threads for a rack: one per processor, but each has several hundred members. Fewer would mostly wait for each other.
+fn suitable_threads(members: usize) -> usize {
+    (members / MEMBERS_PER_THREAD).clamp(1, processors().min(THREADS_MAX))
 }
 
 /// Results of a run, with the verdicts of its oracles.

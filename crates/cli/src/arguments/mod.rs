@@ -373,9 +373,9 @@ pub(crate) struct SimArguments {
     /// Replay a trace instead of the file's job; CSV with the columns time, source, destination, bytes, kind
     #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "input", "output", "files"])]
     pub(crate) trace: Option<PathBuf>,
-    /// Number of threads that compute the members. The results do not depend on it
-    #[arg(long, value_name = "NUMBER", help_heading = WHAT, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) threads: u8,
+    /// Number of threads that compute the members. The results do not depend on it. By default one, and from 512 members on one per processor
+    #[arg(long, value_name = "NUMBER", help_heading = WHAT, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) threads: Option<u8>,
     #[command(flatten)]
     pub(crate) workload: WorkloadOptions,
     #[command(flatten)]
