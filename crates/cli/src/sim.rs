@@ -69,7 +69,9 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
     must_have_a_model(&work.plan)?;
     arrays::make_destination(&given_arrays, &work.is_written())?;
     capture::make_directory(&source.capture)?;
-    let Work { plan, faults, inputs, result_shapes, workload } = work;
+    let Work { mut plan, faults, inputs, result_shapes, workload } = work;
+    let is_open = source.overrides.repetitions.is_none() && source.overrides.warm_up.is_none();
+    let is_shortened = is_open && faults.is_none() && workload.is_none() && plan.shorten_repetitions();
     let jobs = match (&arguments.trace, &workload) {
         (Some(file), _) => trace::jobs(file, &plan)?,
         (None, Some(workload)) => workload::jobs(&plan, workload),
@@ -112,6 +114,10 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
     }
     if let Some(reason) = objection.filter(|_| arguments.threads.is_some_and(|threads| threads > 1)) {
         report.notes.push(format!("one thread computed all members: {reason}"));
+    }
+    if is_shortened {
+        let note = "without faults few repetitions suffice in virtual time; `--repetitions` and `--warm-up` state other numbers";
+        report.notes.push(note.to_owned());
     }
     if ran.stalled.is_none() {
         expectations::judge(&plan, faults.as_ref(), &mut report);

@@ -137,6 +137,7 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
         tenants,
         // Real processes use the values above, and virtual time computes the others from the plan.
         stated: _,
+        states_repetitions: _,
         reach: _,
         // The resulting credits are part of each link.
         credit_choice: _,

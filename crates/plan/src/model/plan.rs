@@ -12,6 +12,7 @@ mod hub;
 mod levels;
 mod local;
 pub(crate) mod processes;
+mod repetitions;
 mod settle;
 mod timers;
 
@@ -84,6 +85,8 @@ pub struct Plan {
     pub tenants: Vec<TenantPlan>,
     /// Timing keys that the file states. Not part of the configuration hash: real processes take the values above.
     pub(crate) stated: Stated,
+    /// True if the file states how often a collective is repeated. Not part of the configuration hash.
+    pub(crate) states_repetitions: bool,
     /// Times of the links, from which unstated timers follow in virtual time.
     pub(crate) reach: Reach,
     /// Credit settings of the file. Unstated ones follow from the wire.

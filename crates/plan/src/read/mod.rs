@@ -80,6 +80,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         stated: settings::stated(&rack),
+        states_repetitions: reader.positions.first_written(&REPETITIONS).is_some(),
         reach: Reach::default(),
         paths: settings::paths(reader, &rack),
         packing: settings::packing(reader, &rack),
@@ -95,6 +96,9 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     plan.settle();
     RackFile { plan, jobs, has_shape }
 }
+
+/// Keys that state how often a collective is repeated.
+const REPETITIONS: [&str; 2] = ["job.collective.repetitions", "job.collective.warm_up"];
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
     if rack.find("name").is_none() {

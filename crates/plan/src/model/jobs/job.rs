@@ -110,7 +110,8 @@ section! {
             default = Sizes::one(1 << 20);
             shown = "";
         }
-        /// Number of measured repetitions of each size.
+        /// Number of measured repetitions of each size. `sim` measures a collective 3 times after one unmeasured repetition, if
+        /// neither key is stated, no link has faults, and there is no fault script: the repetitions differ by some percent at most.
         repetitions: u32 {
             form = Kind::Count(1, COUNT_MAX);
             default = 20;
