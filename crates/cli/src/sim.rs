@@ -70,7 +70,7 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
     arrays::make_destination(&given_arrays, &work.is_written())?;
     capture::make_directory(&source.capture)?;
     let Work { mut plan, faults, inputs, result_shapes, workload } = work;
-    let is_open = source.overrides.repetitions.is_none() && source.overrides.warm_up.is_none();
+    let is_open = source.overrides.job.repetitions.is_none() && source.overrides.job.warm_up.is_none();
     let is_shortened = is_open && faults.is_none() && workload.is_none() && plan.shorten_repetitions();
     let jobs = match (&arguments.trace, &workload) {
         (Some(file), _) => trace::jobs(file, &plan)?,
