@@ -42,6 +42,15 @@ fn atomics_begin_after_the_latency_of_the_load_store_path() {
 }
 
 #[test]
+fn a_node_has_a_model_of_its_own() {
+    let with = |more: &str| run(&format!("{{name: r, {LINK}{more}}}"), 1);
+    let none = with("");
+    assert_eq!(with(", nodes: {n0: {device: {load_store_latency: 5us}}}"), none + 5_000);
+    let group = ", groups: {fast: {nodes: [n0, n1], device: {load_store_latency: 300ns}}}";
+    assert_eq!(with(&format!(", device: {{load_store_latency: 5us}}{group}")), none + 300);
+}
+
+#[test]
 fn operations_beyond_the_limit_wait_for_earlier_ones() {
     let with = |units: u64, rounds: u64| {
         let device = format!("load_store_units: {units}, load_store_in_flight: 1");

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::model::defaults;
 use crate::model::jobs::job::{JobKind, JobPlan};
 use crate::model::links::link::LinkPlan;
+use crate::model::members::device::DeviceModel;
 use crate::model::members::hub::SwitchKind;
 use crate::model::members::local::LocalPlan;
 use crate::model::members::member::MemberPlan;
@@ -161,7 +162,7 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
         to.section(&format!("tenants.{}", quota.tenant.0), quota);
     }
     for member in members {
-        self::member(member, to);
+        self::member(member, device, to);
     }
     for host in hosts {
         to.section(&format!("hosts.{}", host.name), host);
@@ -189,8 +190,8 @@ fn local(local: &LocalPlan, to: &mut Encoder<'_>) {
     }
 }
 
-fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
-    let MemberPlan { name, role, tenant, server, memory_bytes, memory } = member;
+fn member(member: &MemberPlan, of_rack: &DeviceModel, to: &mut Encoder<'_>) {
+    let MemberPlan { name, role, tenant, server, memory_bytes, memory, device } = member;
     let key = format!("nodes.{name}");
     let (role, memory_default) = match role {
         MemberRole::Endpoint => ("node", defaults::MEMORY_BYTES),
@@ -211,6 +212,11 @@ fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
             to.put("memory.bytes", &memory_bytes.to_string());
         }
         to.section("memory", memory);
+        if member.role == MemberRole::Endpoint && device != of_rack {
+            // Says that keys that are not listed have their defaults, and not those of the rack.
+            to.put("device", "own");
+            to.section("device", device);
+        }
     });
 }
 

@@ -42,7 +42,8 @@ pub(crate) struct RackFile {
 pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.position);
-    let members = members::read(reader, &rack, shape.as_ref());
+    let device = settings::device(reader, &rack);
+    let members = members::read(reader, &rack, shape.as_ref(), device);
     let local = members::local(reader, &rack);
     let hosts = hosts::read(reader, &rack, shape.as_ref());
     let tenants = members::tenants(reader, &rack);
@@ -76,7 +77,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         security: security::read(reader, &rack),
         switch,
         local,
-        device: settings::device(reader, &rack),
+        device,
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         stated: settings::stated(&rack),

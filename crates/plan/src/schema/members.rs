@@ -1,6 +1,7 @@
 //! Declares nodes, groups, servers, and what they inherit.
 
 use crate::model::defaults;
+use crate::model::members::device::DEVICE;
 use crate::model::members::local::LOCAL;
 use crate::model::members::member::MEMORY_OPTIONS;
 use crate::setting::name::Named;
@@ -15,7 +16,7 @@ const MEMORY_FORMS: Kind = Kind::Either(&[MEMORY_SIZE, Kind::Table(&MEMORY)]);
 section! {
     /// Settings of one seat. An absent value is inherited.
     #[derive(Clone, Debug)]
-    pub(crate) struct SeatKeys: NODE = "nodes" {
+    pub(crate) struct SeatKeys: SEAT = "nodes" {
         /// Memory of the node.
         memory: Reference {
             form = MEMORY_FORMS;
@@ -53,8 +54,17 @@ section! {
 static MEMORY_KEYS: [Key; 9] = joined(&[MEMORY_BYTES.keys, MEMORY_OPTIONS.keys]);
 pub(crate) static MEMORY: Table = table("memory", &MEMORY_KEYS);
 
+const OWN_DEVICE: Key = key(
+    "device",
+    Kind::Table(&DEVICE),
+    "as in `device` of the rack",
+    "Model of the GPU of this node or group, in virtual time. Keys that are not stated are those of the group, or of the rack.",
+);
+static NODE_KEYS: [Key; 4] = joined(&[SEAT.keys, &[OWN_DEVICE]]);
+pub(crate) static NODE: Table = table("nodes", &NODE_KEYS);
+
 static DEFAULT_KEYS: [Key; 3] = with_defaults(
-    NODE.keys,
+    SEAT.keys,
     [
         DefaultText::Constant { shown: || MEMORY_SIZE.number_shown(defaults::MEMORY_BYTES), is_ours: true },
         DefaultText::Text("0"),
@@ -65,12 +75,15 @@ pub(crate) static DEFAULTS: Table = table("defaults", &DEFAULT_KEYS);
 
 const GROUP_NODES: Key =
     key("nodes", Kind::Names, REQUIRED, "Members of the group. A member is in one group at most.");
-static GROUP_KEYS: [Key; 4] =
-    joined(&[&[GROUP_NODES], &with_defaults::<3>(NODE.keys, [DefaultText::Text("as in `defaults`"); 3])]);
+static GROUP_KEYS: [Key; 5] = joined(&[
+    &[GROUP_NODES],
+    &with_defaults::<3>(SEAT.keys, [DefaultText::Text("as in `defaults`"); 3]),
+    &[OWN_DEVICE],
+]);
 pub(crate) static GROUP: Table = table("groups", &GROUP_KEYS);
 
 /// Keys of [`NODE`] that a switch has.
-static SWITCH_KEYS: [Key; 1] = [NODE.keys[2]];
+static SWITCH_KEYS: [Key; 1] = [SEAT.keys[2]];
 pub(crate) static SWITCH: Table = table("nodes", &SWITCH_KEYS);
 
 pub(crate) static SERVER: Table = table(

@@ -146,7 +146,7 @@ impl Simulation {
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.settings.watchdog_ns);
         for node in (0..).map(NodeId).take(graph.endpoint_count()) {
-            simulation.equip(node, plan.device);
+            simulation.equip(node, plan.members[node.index()].device);
         }
         if plan.has_memory_peers() {
             simulation.count_paths(plan);

@@ -204,7 +204,7 @@ impl Simulation {
             }
             self.awaited += usize::from(seat.is_awaited());
             self.seats[member] = seat;
-            self.equip(member, plan.device);
+            self.equip(member, plan.members[member.index()].device);
             self.owner(member).into_iter().for_each(Owner::begin_anew);
             self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
             let until = self.now + script.wait_max_ns;

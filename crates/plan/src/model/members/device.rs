@@ -138,4 +138,27 @@ mod tests {
         assert_eq!(device.work_ns(300_000, 10_000), 30_000);
         assert!(device.limits_operations() && device.limits_work());
     }
+
+    #[test]
+    fn nodes_inherit_single_keys_from_their_group_and_the_rack() {
+        let read = |more: &str| {
+            let text = format!(
+                "{{name: r, shape: {{star: {{nodes: 3}}}}, device: {{load_store_units: 132, bulk_engines: 3}}{more}}}"
+            );
+            crate::Plan::parse(&text, "rack").unwrap_or_else(|error| panic!("{error}"))
+        };
+        let own = read(
+            ", groups: {old: {nodes: [n1, n2], device: {bulk_engines: 1}}}, nodes: {n2: {device: {load_store_units: 0}}}",
+        );
+        let numbers = |member: usize| {
+            let device = own.members[member].device;
+            (device.load_store_units, device.bulk_engines)
+        };
+        assert_eq!([0, 1, 2].map(numbers), [(132, 3), (132, 1), (0, 1)]);
+        assert!(!own.members[3].device.limits_operations(), "a switch has no GPU");
+        let default = read(", nodes: {n0: {device: {load_store_units: 0, bulk_engines: 0}}}");
+        let same = read(", nodes: {n0: {device: {load_store_units: 132}}}");
+        assert_ne!(default.canonical_encoding(), read("").canonical_encoding());
+        assert_eq!(same.canonical_encoding(), read("").canonical_encoding());
+    }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rackloom_protocol::{MemberRole, Tenant};
 
+use crate::model::members::device::DeviceModel;
 use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::named_value::named_values;
 use crate::setting::section::section;
@@ -29,6 +30,8 @@ pub struct MemberPlan {
     pub memory_bytes: u64,
     /// Placement of the memory.
     pub memory: MemoryOptions,
+    /// Model of the node's GPU in virtual time. That without limits for a switch.
+    pub device: DeviceModel,
 }
 
 named_values! {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 use crate::model::defaults;
+use crate::model::members::device::DeviceModel;
 use crate::model::members::local::{LocalPath, LocalPlan};
 use crate::model::members::member::{MemberPlan, TenantPlan};
 use crate::model::members::shape::Shape;
@@ -30,9 +31,14 @@ struct MemberEntries {
 }
 
 /// Reads all members of the shape, in its order.
-pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<MemberPlan> {
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    rack: &Fields<'_>,
+    shape: Option<&Shape>,
+    device: DeviceModel,
+) -> Vec<MemberPlan> {
     let common = reader.open_under(rack, "defaults", &schema::DEFAULTS);
-    let common = settings(reader, &common);
+    let common = SeatSettings { device, ..settings(reader, &common) };
     let none = Shape::default();
     let members = &shape.unwrap_or(&none).members;
     let mut entries: Vec<MemberEntries> = members.iter().map(|_| MemberEntries::default()).collect();
@@ -186,6 +192,7 @@ fn seat(
         server: settings.server.unwrap_or_else(|| format!("server-{name}")),
         memory_bytes: if is_endpoint { memory_bytes.unwrap_or(defaults::MEMORY_BYTES) } else { 0 },
         memory: settings.memory,
+        device: settings.device,
     }
 }
 

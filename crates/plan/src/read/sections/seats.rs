@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use rackloom_protocol::Tenant;
 
+use crate::model::members::device::DeviceModel;
 use crate::model::members::member::MemoryOptions;
 use crate::read::fields::{Fields, Reader};
 use crate::schema::{self, MemorySize, SeatKeys};
@@ -23,13 +24,18 @@ pub(crate) struct SeatSettings {
     pub(crate) memory: MemoryOptions,
     /// Keys of `memory` that are stated.
     pub(crate) stated: BTreeSet<&'static str>,
+    pub(crate) device: DeviceModel,
+    /// Keys of `device` that are stated.
+    pub(crate) device_stated: BTreeSet<&'static str>,
 }
 
 impl SeatSettings {
     /// Returns these settings, with unset ones taken from `other`.
     pub(crate) fn or(self, other: &Self) -> Self {
         let mut other = other.clone();
-        let Self { mut memory, mut stated, .. } = self;
+        let Self { mut memory, mut stated, mut device, mut device_stated, .. } = self;
+        device.inherit(&other.device, |key| device_stated.contains(key));
+        device_stated.append(&mut other.device_stated);
         memory.inherit(&other.memory, |key| stated.contains(key));
         stated.append(&mut other.stated);
         Self {
@@ -38,6 +44,8 @@ impl SeatSettings {
             memory_bytes: self.memory_bytes.or(other.memory_bytes),
             memory,
             stated,
+            device,
+            device_stated,
         }
     }
 }
@@ -49,7 +57,22 @@ pub(crate) fn settings(reader: &mut Reader<'_>, fields: &Fields<'_>) -> SeatSett
     }
     let SeatKeys { tenant, server, .. } = reader.section(fields, SeatKeys::default());
     let tenant = tenant.map(|number| (Tenant(number), fields.path_of("tenant")));
-    memory(reader, fields, SeatSettings { server, tenant, ..SeatSettings::default() })
+    let seat = SeatSettings { server, tenant, ..SeatSettings::default() };
+    let seat = device(reader, fields, seat);
+    memory(reader, fields, seat)
+}
+
+/// Reads `device`, which `defaults` does not have.
+fn device(reader: &mut Reader<'_>, fields: &Fields<'_>, settings: SeatSettings) -> SeatSettings {
+    if fields.table().find("device").is_none() || fields.find("device").is_none() {
+        return settings;
+    }
+    let own = reader.open_under(fields, "device", &schema::DEVICE);
+    SeatSettings {
+        device: reader.section(&own, DeviceModel::default()),
+        device_stated: own.named(|_| true).collect(),
+        ..settings
+    }
 }
 
 /// Reads `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
