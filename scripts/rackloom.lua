@@ -40,10 +40,10 @@ local CODES = {
 local OPERATIONS = {
     [1] = "select", [2] = "store", [3] = "load", [4] = "atomic", [5] = "signal", [6] = "put", [7] = "get",
     [8] = "message", [9] = "offer", [10] = "pull", [11] = "void", [16] = "load-reply", [17] = "atomic-reply",
-    [18] = "get-data", [19] = "refusal", [20] = "received", [32] = "ack",
+    [18] = "get-data", [19] = "refusal", [20] = "received", [32] = "ack", [33] = "grant",
 }
 local SELECT, STORE, LOAD, ATOMIC, SIGNAL, PUT, GET, MESSAGE, OFFER, PULL, VOID = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local LOAD_REPLY, ATOMIC_REPLY, GET_DATA, REFUSAL, RECEIVED, OP_ACK = 16, 17, 18, 19, 20, 32
+local LOAD_REPLY, ATOMIC_REPLY, GET_DATA, REFUSAL, RECEIVED, OP_ACK, OP_GRANT = 16, 17, 18, 19, 20, 32, 33
 
 ---- fields -------------------------------------------------------------------------------------------------------------
 
@@ -76,6 +76,7 @@ field("uint16", "tenant", "Tenant")
 field("uint16", "entropy", "Entropy", base.HEX)
 field("bool", "ack_now", "Acknowledge at once", 8, nil, 0x01)
 field("bool", "again", "Sent before", 8, nil, 0x02)
+field("uint32", "demand", "Packets that wait behind it")
 field("uint32", "source_incarnation", "Incarnation of the source", base.HEX)
 field("uint32", "destination_incarnation", "Incarnation of the destination", base.HEX)
 field("uint32", "psn", "Packet sequence number")
@@ -262,6 +263,7 @@ local SHAPES = {
     [REFUSAL] = function(payload, _, range) return payload == 0 and range(8, 4):le_uint() <= 3 end,
     [RECEIVED] = exactly(8),
     [OP_ACK] = function(payload, flags) return payload <= 512 and band(flags, 0x3f) <= 3 end,
+    [OP_GRANT] = function(payload, flags, range) return payload == 0 and flags <= 3 and range(8, 4):le_uint() == 0 end,
 }
 
 local function add(tree, name, range) return tree:add_le(fields[name], range) end
@@ -363,6 +365,10 @@ local SHOW = {
         add(tree, "op.next_op", range(8, 4))
         if payload > 0 then tree:add(fields["op.bitmap"], range(12, payload)) end
     end,
+    [OP_GRANT] = function(tree, range)
+        add(tree, "op.of_class", range(1, 1))
+        add(tree, "op.next_psn", range(4, 4))
+    end,
 }
 
 -- Kinds that are answered by name, and for those that answer: the class of what they speak of.
@@ -424,7 +430,7 @@ local function operations(tvb, frame, tree, context, start, stop)
         local item = tree:add(fields["op"], range(0, 1))
         item:set_len(12 + payload)
         if kind == SELECT then region = range(12, 4):le_uint() end
-        local is_numbered = kind ~= SELECT and kind ~= OP_ACK
+        local is_numbered = kind ~= SELECT and kind ~= OP_ACK and kind ~= OP_GRANT
         if is_numbered then
             add_value(item, "op.number", range(0, 1), number)
             if not frame.visited then remember(frame, context, kind, number, range) end
@@ -510,6 +516,10 @@ local function routed(tvb, frame, tree, kind, stop)
     }) do
         add(tree, one[1], tvb(one[2], one[3]))
     end
+    -- Up to 31 packets are exact, more are multiples of 32.
+    local demand = math.floor(tvb(42, 1):uint() / 4)
+    if demand > 31 then demand = (demand - 31) * 32 end
+    if demand > 0 then tree:add(fields["demand"], tvb(42, 1), demand) end
     if kind == DATA then packet_relations(tvb, frame, tree, context) end
     local ack = piggyback(tvb, frame, tree, context)
     add(tree, "end_to_end", tvb(68, 4))

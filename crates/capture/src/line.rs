@@ -103,6 +103,9 @@ impl Line<'_> {
         if header.again {
             formatter.write_str(" again")?;
         }
+        if let Some(demand) = header.demand {
+            write!(formatter, " demand {demand}")?;
+        }
         if link.marked == Some(true) {
             formatter.write_str(" marked")?;
         }

@@ -2,6 +2,7 @@
 
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, describe};
+use rackloom_protocol::wire::demand::Demand;
 use rackloom_protocol::wire::frame::{HopCheck, StreamAck};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_CHECK, OPERATIONS};
 use rackloom_protocol::wire::packed::Operation;
@@ -24,6 +25,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         entropy: 77,
         ack_now: true,
         again: false,
+        demand: Demand::of_packets(70),
         ack: Some(StreamAck { class: Class::Reply, psn: 5, operation: 6 }),
         source_incarnation: 8,
         destination_incarnation: 9,
@@ -111,8 +113,9 @@ fn every_operation_is_shown_with_its_numbers() {
 fn headers_and_acks_are_shown() {
     let bitmap = &[0xa0, 1];
     let ack = Operation::Ack { class: Class::Bulk, psn: 30, operation: 31, hole: true, marked: true, bitmap };
-    let described = describe(&routed(FrameKind::Ack, &[ack]));
-    let expected = "    1.000000002  n0-p0 >  ack n0 to m1 request ack-now  [ack bulk psn 30 op 31 hole marked has a001]  \
+    let grant = Operation::Grant { class: Class::Bulk, psn: 40 };
+    let described = describe(&routed(FrameKind::Ack, &[ack, grant]));
+    let expected = "    1.000000002  n0-p0 >  ack n0 to m1 request ack-now demand 64  [ack bulk psn 30 op 31 hole marked has a001]  [grant bulk psn 40]  \
                     ack reply psn 5 op 6  credits 16/17";
     assert_eq!(line(&described), expected);
 }

@@ -136,6 +136,7 @@ impl Side {
                 ack_every_packets: 16,
                 ack_delay_ns: 5_000,
                 congestion: CongestionControl::Off,
+                grant_packets: None,
             },
             packing: PackingConfig { mode: packing, operations_max: 64 },
             paths: PathConfig::default(),

@@ -7,6 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rackloom_protocol::ids::{Channel, Class};
 use rackloom_protocol::wire::check::crc32c;
+use rackloom_protocol::wire::demand::Demand;
 use rackloom_protocol::wire::frame::{FabricHeader, Frame, FrameKind, HopCheck, LinkHeader};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_LIMIT_START, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
@@ -38,6 +39,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         entropy: 1,
         ack_now: false,
         again: false,
+        demand: Demand::NONE,
         ack: None,
         source_incarnation: 1,
         destination_incarnation: 2,

@@ -363,6 +363,8 @@ pub enum CongestionControl {
     Off,
     /// The window follows the share of marked packets ([`crate::transport::congestion`]).
     Dctcp,
+    /// The receiver grants packets ([`crate::transport::grants`]).
+    Grants,
 }
 
 /// Settings of the transport. Each (source, destination, class) has one packet sequence.
@@ -389,6 +391,17 @@ pub struct TransportConfig {
     pub ack_delay_ns: u64,
     /// Congestion control of each stream, up to `window_packets`.
     pub congestion: CongestionControl,
+    /// With [`CongestionControl::Grants`]: packets that may be in flight towards a member. `None` means as many as a window.
+    pub grant_packets: Option<u32>,
+}
+
+impl TransportConfig {
+    /// Returns the size of the pool of grants, in packets. `None` if the receiver does not grant packets.
+    #[must_use]
+    pub fn grant_pool(&self) -> Option<u32> {
+        let is_on = self.congestion == CongestionControl::Grants;
+        is_on.then(|| self.grant_packets.unwrap_or(self.window_packets).max(1))
+    }
 }
 
 /// Choice of a packet's path among several of equal length to a node: planes, both directions of a ring, relays.

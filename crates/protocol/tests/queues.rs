@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::wire::control::{Hello, IncarnationMark, LinkReport};
+use rackloom_protocol::wire::demand::Demand;
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind, HopCheck, LinkHeader};
 use rackloom_protocol::wire::layout::{
     CONSUMED, DESTINATION, FABRIC, FLAG_MARKED, FLAGS, OPERATIONS, SOURCE, u16_at, u32_at,
@@ -180,6 +181,7 @@ impl Bench {
             entropy: 0,
             ack_now: false,
             again: false,
+            demand: Demand::NONE,
             ack: None,
             source_incarnation: 0,
             destination_incarnation: 0,

@@ -1,4 +1,4 @@
-//! Congestion control in virtual time: 32 nodes send to one through a switch, with windows that follow marks and without.
+//! Congestion control in virtual time: 32 nodes send to one through a switch, with windows that follow marks, with grants, and without.
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::Plan;
@@ -9,6 +9,8 @@ use rackloom_simulator::Simulation;
 const SENDERS: u16 = 32;
 /// Message of 4 KiB with our own headers and its signal.
 const FRAME_BYTES: u64 = 4_256;
+/// Time of its 4,244 bytes at 100 Gbit/s, with frame check, preamble and gap.
+const FRAME_NS: f64 = 341.4;
 /// Limit of marks, in packets.
 const LIMIT: u64 = 128;
 /// Packets that a round trip without queues holds: four cables of 500 ns at 100 Gbit/s are 6, and two packets are being sent.
@@ -21,7 +23,7 @@ const END_NS: u64 = 21_000_000;
 /// Measured properties of an incast.
 #[derive(Debug)]
 struct Incast {
-    /// Most packets between the nodes and the switch's outputs, at any time.
+    /// Most packets between the senders and the switch's output, at any time.
     queue_max: u64,
     /// Fewest packets there after the windows have converged.
     queue_min: u64,
@@ -29,6 +31,8 @@ struct Incast {
     fairness: f64,
     /// Frames dropped and packets retransmitted.
     lost: u64,
+    /// Share of the last link's time that has carried frames, after the windows have converged.
+    load: f64,
 }
 
 impl Incast {
@@ -37,27 +41,40 @@ impl Incast {
         let queue_max = LIMIT + u64::from(SENDERS) + IN_FLIGHT;
         self.queue_max <= queue_max && self.queue_min > IN_FLIGHT && self.fairness >= 0.95 && self.lost == 0
     }
+
+    /// Returns true if grants have done all that they promise: no more packets are on their way than the pool and one of each sender.
+    fn is_granted(&self, pool: u64) -> bool {
+        self.queue_max <= pool + u64::from(SENDERS)
+            && self.fairness >= 0.95
+            && self.lost == 0
+            && self.load > 0.99
+    }
 }
 
 /// Runs an incast. `transport` has further settings of that table; queues of more than `mark_above` bytes mark.
 fn incast(transport: &str, mark_above: u64) -> Incast {
+    run(&format!("ack_every_packets: 1{transport}"), mark_above, END_NS)
+}
+
+fn run(transport: &str, mark_above: u64, end_ns: u64) -> Incast {
     let text = format!(
         "{{name: incast, shape: {{star: {{nodes: {}, planes: 1}}}}, frame_bytes_max: 4352B, ring_bytes: 64MiB, link: {{rate: 100Gbit/s, delay: 500ns}}, \
-         forwarding: {{mode: cut-through, mark_above: {mark_above}B}}, transport: {{ack_every_packets: 1{transport}}}, \
+         forwarding: {{mode: cut-through, mark_above: {mark_above}B}}, transport: {{{transport}}}, \
          job: {{traffic: {{pattern: incast, bytes: 4096B, messages: 3000}}}}}}",
         SENDERS + 1
     );
     let plan = Plan::parse(&text, "incast").unwrap_or_else(|error| panic!("{error}"));
     let mut simulation = Simulation::new(&plan, 1, rackloom_jobs::build_all(&plan, 1, &Inputs::Pattern));
-    let mut measured = Incast { queue_max: 0, queue_min: u64::MAX, fairness: 0.0, lost: 0 };
-    let mut before = Vec::new();
-    for at_ns in (0..=END_NS).step_by(1_000) {
+    let mut measured = Incast { queue_max: 0, queue_min: u64::MAX, fairness: 0.0, lost: 0, load: 0.0 };
+    let (mut before, mut delivered_before) = (Vec::new(), 0);
+    for at_ns in (0..=end_ns).step_by(1_000) {
         simulation.step_until(Instant(at_ns)).unwrap_or_else(|stalled| panic!("{stalled}"));
         let sent = sent(&simulation);
-        let queue = sent.iter().sum::<u64>() - delivered(&simulation);
+        let queue = sent[1..].iter().sum::<u64>() - delivered(&simulation);
         measured.queue_max = measured.queue_max.max(queue);
         if at_ns == CONVERGED_NS {
             before.clone_from(&sent);
+            delivered_before = delivered(&simulation);
         }
         if at_ns >= CONVERGED_NS {
             measured.queue_min = measured.queue_min.min(queue);
@@ -67,6 +84,8 @@ fn incast(transport: &str, mark_above: u64) -> Incast {
         sent(&simulation).iter().zip(&before).map(|(after, before)| after - before).collect();
     measured.fairness = fairness(&shares[1..]);
     measured.lost = lost(&simulation);
+    let frames = delivered(&simulation) - delivered_before;
+    measured.load = frames as f64 * FRAME_NS / (end_ns - CONVERGED_NS) as f64;
     measured
 }
 
@@ -76,10 +95,9 @@ fn sent(simulation: &Simulation) -> Vec<u64> {
     links.map(|link| simulation.link_statistics(link, Direction::Forward).data_frames_sent).collect()
 }
 
-/// Returns the data frames that the switch has sent.
+/// Returns the data frames that the switch has sent to the target.
 fn delivered(simulation: &Simulation) -> u64 {
-    let links = 0..=SENDERS;
-    links.map(|link| simulation.link_statistics(link, Direction::Backward).data_frames_sent).sum()
+    simulation.link_statistics(0, Direction::Backward).data_frames_sent
 }
 
 fn lost(simulation: &Simulation) -> u64 {
@@ -115,4 +133,27 @@ fn without_marks_or_with_marks_that_begin_too_late_nothing_is_controlled() {
         let measured = incast(", congestion: dctcp", mark_above);
         assert!(!measured.is_controlled(), "{mark_above}: {measured:?}");
     }
+}
+
+/// Time of a run with grants. They need no time to converge.
+const GRANTS_END_NS: u64 = 4_000_000;
+const NO_MARKS: u64 = 1 << 30;
+
+#[test]
+fn an_incast_with_grants_has_a_queue_of_the_pool_and_one_packet_of_each_sender() {
+    for pool in [16, 48] {
+        let transport = format!("congestion: grants, grant_packets: {pool}");
+        let measured = run(&transport, NO_MARKS, GRANTS_END_NS);
+        println!("pool {pool}: {measured:?}");
+        assert!(measured.is_granted(pool), "{pool}: {measured:?}");
+        assert!(!measured.is_granted(pool / 2), "{pool}, against the bound of half the pool: {measured:?}");
+    }
+}
+
+#[test]
+fn the_default_pool_keeps_the_link_full() {
+    let measured = run("congestion: grants", NO_MARKS, GRANTS_END_NS);
+    println!("default pool: {measured:?}");
+    // Eight hops of a cable and a frame, twice what a round trip of this star has, are 20 frames.
+    assert!(measured.is_granted(20), "{measured:?}");
 }

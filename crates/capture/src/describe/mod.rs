@@ -7,6 +7,7 @@
 mod control;
 mod operation;
 
+use rackloom_protocol::wire::demand::Demand;
 use rackloom_protocol::wire::layout::{
     DESTINATION_MAC, ETHER_TYPE, LINK, MAGIC, MAGIC_VALUE, SOURCE_MAC, u16_at,
 };
@@ -97,6 +98,9 @@ pub struct FabricFields {
     pub ack_now: bool,
     /// True if the packet is a retransmission.
     pub again: bool,
+    /// Packets that wait at the source behind this one, if the rack has grants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demand: Option<usize>,
     /// Incarnation of the source.
     pub source_incarnation: u32,
     /// Incarnation of the destination, as the source knows it.
@@ -213,6 +217,7 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
         entropy: header.entropy,
         ack_now: header.ack_now,
         again: header.again,
+        demand: (header.demand != Demand::NONE).then(|| header.demand.packets()),
         source_incarnation: header.source_incarnation,
         destination_incarnation: header.destination_incarnation,
         psn: header.psn,

@@ -70,7 +70,7 @@ pub struct OperationFields {
     /// Eager budget that is returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
-    /// Next expected packet.
+    /// Next expected packet; first packet that a grant does not contain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_psn: Option<u32>,
     /// Next operation that is not visible yet.
@@ -192,6 +192,12 @@ fn answer(operation: &Operation<'_>) -> OperationFields {
             hole: Some(hole),
             marked: marked.then_some(true),
             bitmap: (!bitmap.is_empty()).then(|| bitmap.iter().map(|byte| format!("{byte:02x}")).collect()),
+            ..OperationFields::default()
+        },
+        Operation::Grant { class, psn } => OperationFields {
+            op: "grant",
+            of_class: Some(class.name()),
+            next_psn: Some(psn),
             ..OperationFields::default()
         },
         // All other operations were handled before.

@@ -109,15 +109,25 @@ impl Inspection<'_> {
         }
     }
 
-    /// Congestion control follows marks, and without a limit nothing is marked.
+    /// `dctcp` follows marks, and without a limit nothing is marked. A pool of grants needs `grants`.
     fn congestion(&mut self) {
         let paths = ["transport.congestion", "forwarding.mark_above"];
-        let is_on = self.plan.transport.congestion != CongestionControl::Off;
-        if is_on && self.plan.forwarding.mark_above_bytes.is_none() && self.intact(&paths) {
+        let congestion = self.plan.transport.congestion;
+        if congestion == CongestionControl::Dctcp
+            && self.plan.forwarding.mark_above_bytes.is_none()
+            && self.intact(&paths)
+        {
             let message =
                 "`transport.congestion` means nothing: no queue marks packets, so windows only grow";
             let hint = "add `forwarding: {mark_above: 64KiB}`, or leave it out";
             self.complain(&paths, Complaint::about(message).hint(hint));
+        }
+        let pool = "transport.grant_packets";
+        let has_pool = self.plan.transport.grant_packets.is_some();
+        if congestion != CongestionControl::Grants && has_pool && self.intact(&[pool, paths[0]]) {
+            let message = format!("`{pool}` means nothing: receivers grant no packets");
+            let hint = "add `transport: {congestion: grants}`, or leave it out";
+            self.complain(&[pool], Complaint::about(message).hint(hint));
         }
     }
 
@@ -139,7 +149,8 @@ impl Inspection<'_> {
                 Complaint::about(message).hint("acknowledge at least once per window"),
             );
         }
-        let bitmap_bytes = window.div_ceil(8);
+        let grant_bytes = if transport.grant_pool().is_some() { OPERATION_HEADER as u64 } else { 0 };
+        let bitmap_bytes = window.div_ceil(8) + grant_bytes;
         let free_bytes = u64::from(self.plan.settings.frame_bytes_max)
             .saturating_sub(HEADER_BYTES + OPERATION_HEADER as u64);
         if transport.mode == RetransmissionMode::Selective

@@ -12,6 +12,8 @@ use crate::setting::table::Kind;
 /// Largest window: the selective acknowledgement has one bit for each of its packets.
 pub(crate) const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
 const WINDOW_PACKETS: u32 = 256;
+/// Largest pool of grants, in packets.
+const GRANT_PACKETS_MAX: u64 = 1 << 20;
 /// Least number of packets that a receiver keeps after a gap.
 const REORDER_PACKETS_MIN: u32 = 128;
 /// Largest number of operations per frame: the count is one byte, and the core reserves a few.
@@ -83,11 +85,18 @@ section! {
             default = 200 * MICROSECOND_NS;
             ours = true;
         }
-        /// Congestion control of each sequence: none, or a window that follows the share of marked packets (`dctcp`), from one packet up to
-        /// `window_packets`. Marks need `forwarding.mark_above`.
+        /// Congestion control: none, a window of each sequence that follows the share of marked packets (`dctcp`), or packets that the
+        /// receiver grants (`grants`). Windows grow from one packet up to `window_packets`, and marks need `forwarding.mark_above`.
         congestion: CongestionControl {
             form = Kind::Choice(CongestionControl::NAMES);
             default = CongestionControl::Off;
+        }
+        /// Under `congestion: grants`: packets that may be on their way to a node, from all senders and over all of its links together. One
+        /// packet of each sequence needs no grant. The default is the largest frames that a round trip holds, for each link of a node.
+        grant_packets: Option<u32> {
+            form = Kind::Count(1, GRANT_PACKETS_MAX);
+            default = None;
+            shown = "a bandwidth-delay product per link; `window_packets` without a rate (ours)";
         }
     }
 }

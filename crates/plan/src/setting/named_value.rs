@@ -137,7 +137,7 @@ named_value_of!(rackloom_protocol::RetransmissionMode {
     GoBackN = "go-back-n":
         "The receiver accepts packets in order only; a gap retransmits every packet after it.",
 });
-named_value_of!(rackloom_protocol::CongestionControl { Off = "off", Dctcp = "dctcp", });
+named_value_of!(rackloom_protocol::CongestionControl { Off = "off", Dctcp = "dctcp", Grants = "grants", });
 named_value_of!(rackloom_protocol::PackingMode { Opportunistic = "opportunistic", Off = "off", });
 named_value_of!(rackloom_protocol::PathPolicy {
     Address = "address",

@@ -71,3 +71,13 @@ fn congestion_control_needs_queues_that_mark() {
     let plan = Plan::parse(text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
     assert!(plan.canonical_encoding().contains("\ntransport.congestion=dctcp\n"));
 }
+
+#[test]
+fn a_pool_of_grants_needs_receivers_that_grant() {
+    expect("transport: {grant_packets: 8}", &["`transport.grant_packets` means nothing"]);
+    expect("transport: {congestion: grants, grant_packets: 0}", &["`transport.grant_packets` is 0"]);
+    let text = "name: r\nshape: {ring: {nodes: 4}}\ntransport: {congestion: grants, grant_packets: 8}\n";
+    let plan = Plan::parse(text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    let encoding = plan.canonical_encoding();
+    assert!(encoding.contains("\ntransport.congestion=grants\ntransport.grant_packets=8\n"), "{encoding}");
+}

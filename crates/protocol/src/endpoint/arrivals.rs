@@ -71,11 +71,18 @@ impl Endpoint {
             result
         } else {
             for operation in Operations::new(frame.operations()) {
-                if let Ok(Operation::Ack { class, psn, operation, hole, marked, bitmap }) = operation {
-                    self.forwarder.count_marks(port).rx_echo += u64::from(marked);
-                    let ack = StreamAck { class, psn, operation };
-                    let report = AckReport { hole, is_marked: marked, bitmap };
-                    self.take_ack(now, &mut peer, ack, report);
+                match operation {
+                    Ok(Operation::Ack { class, psn, operation, hole, marked, bitmap }) => {
+                        self.forwarder.count_marks(port).rx_echo += u64::from(marked);
+                        let ack = StreamAck { class, psn, operation };
+                        let report = AckReport { hole, is_marked: marked, bitmap };
+                        self.take_ack(now, &mut peer, ack, report);
+                    }
+                    Ok(Operation::Grant { class, psn }) => {
+                        peer.streams.of_mut(class).sender.handle_grant(psn);
+                        self.queue_data(&mut peer, class);
+                    }
+                    _ => {}
                 }
             }
             self.store_ack_header(port, frame, &mut peer);
@@ -163,6 +170,7 @@ impl Endpoint {
             }
             Arrival::BeyondWindow => Err(DropReason::BeyondWindow),
         };
+        self.note_demand(now, peer, header.class, header.psn, header.demand);
         self.note_ack_due(header.class, peer);
         result
     }

@@ -241,6 +241,7 @@ impl Endpoint {
             self.take_ack(now, peer, ack, AckReport::default());
         }
         peer.streams.of_mut(class).receiver.accept(now, numbers.ack_now);
+        self.note_demand(now, peer, class, numbers.psn, numbers.demand);
         if let Some(scope) = peer.order_oracle.see_number(class, numbers.psn) {
             let (source, number) = (peer.node, numbers.psn);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });

@@ -6,13 +6,14 @@
 //! `cutting` packets of long transfers. `path_choice` and `spreading` choose among several paths. `order` keeps the promised
 //! order, with `overlaps`, and `order_oracle` checks it. `bounds` and `admission` limit the work that one remote node may
 //! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
-//! credits back as a fault. A `peer::Peer` is the state of one remote node, and a `stream::Stream` that of one class of it.
+//! credits back as a fault. `granting` limits the packets on their way to this node. A `peer::Peer` is the state of one remote node, and a `stream::Stream` that of one class of it.
 
 mod admission;
 mod arrivals;
 mod bounds;
 mod departure;
 mod fast_path;
+mod granting;
 mod headers;
 mod operations;
 mod order;
@@ -51,7 +52,9 @@ use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use crate::transmit::Transmit;
+use crate::transport::grants::Grants;
 use crate::transport::settings::StreamSettings;
+use crate::wire::demand::Demand;
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 use bounds::Bounds;
@@ -92,6 +95,8 @@ pub struct Endpoint {
     transfers: u32,
     undrained: Undrained,
     bounds: Bounds,
+    /// `None` in a rack without grants.
+    grants: Option<Box<Grants>>,
 }
 
 impl Endpoint {
@@ -105,6 +110,7 @@ impl Endpoint {
         let ready_data = config.ports.iter().map(line).collect();
         let undrained = Undrained::new(config.forwarding.drain);
         let bounds = Bounds::of(&config);
+        let grants = granting::pool_of(&config);
         let settings = StreamSettings {
             transport: config.transport,
             packing: config.packing,
@@ -115,6 +121,7 @@ impl Endpoint {
             forwarder: Forwarder::new(config),
             undrained,
             bounds,
+            grants,
             peers: (0..members).map(|_| None).collect(),
             known: Vec::new(),
             generation: 0,
@@ -346,6 +353,7 @@ impl Endpoint {
             entropy: self.entropy(peer.node, class),
             ack_now: false,
             again: false,
+            demand: Demand::NONE,
             ack: None,
             source_incarnation: config.incarnation.tag(),
             destination_incarnation: peer.incarnation.tag(),

@@ -55,6 +55,7 @@ impl Endpoint {
         if !reachable && peer.reach == Reach::Reached {
             peer.reach = Reach::Lost;
             self.fail_peer(peer, false);
+            self.forget_grants(peer);
         }
         let returns = reachable && peer.reach == Reach::Lost;
         peer.reach = if reachable { Reach::Reached } else { Reach::Lost };
@@ -98,6 +99,7 @@ impl Endpoint {
             return;
         }
         self.fail_peer(&mut old, true);
+        self.forget_grants(&mut old);
         for stream in old.streams.iter_mut() {
             for lease in stream.receiver.take_held() {
                 if self.memory.end_hold(lease) {
@@ -173,6 +175,7 @@ impl Endpoint {
             }
             self.put_back(peer);
         }
+        self.handle_grant_timeout(now);
         self.end_flushes();
     }
 

@@ -5,6 +5,7 @@
 //! keeps its number, and the receiver accepts it once. The transport does not interpret the operations in a packet.
 
 pub mod congestion;
+pub mod grants;
 pub mod packet;
 pub mod queue;
 pub mod receiver;

@@ -326,6 +326,12 @@ impl Receiver {
         (self.ack_due || self.unacknowledged > 0) && is_plain
     }
 
+    /// Number of packets after a gap that have arrived.
+    #[must_use]
+    pub fn held_count(&self) -> u32 {
+        self.slots().flatten().count() as u32
+    }
+
     /// Returns true if anything is unacknowledged.
     #[must_use]
     pub const fn has_ack_due(&self) -> bool {

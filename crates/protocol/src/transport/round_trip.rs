@@ -73,6 +73,7 @@ mod tests {
         ack_every_packets: 1,
         ack_delay_ns: 0,
         congestion: CongestionControl::Off,
+        grant_packets: None,
     };
 
     /// Returns true if a link that is down for 300 us of each millisecond is down at this time.

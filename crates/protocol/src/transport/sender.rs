@@ -22,11 +22,22 @@ use crate::wire::packed::{Operation, SELECT_BYTES};
 /// Number of later transmissions that must have arrived before a packet counts as lost.
 const REORDER_TOLERANCE: u64 = 3;
 
+/// Limit of the packets in flight, beside the window.
+#[derive(Debug, Default)]
+enum Limit {
+    /// None: the window is constant.
+    #[default]
+    None,
+    /// A window that follows marks.
+    Marks(CongestionWindow),
+    /// The receiver's grant: the number of the first packet that may not be sent. One packet may be in flight without a grant.
+    Grant(u32),
+}
+
 /// State that few streams need: congestion control, and what only a loss needs.
 #[derive(Debug, Default)]
 struct Seldom {
-    /// `None` if the window is constant.
-    congestion: Option<CongestionWindow>,
+    limit: Limit,
     /// Last transmission that a bitmap has reported, by path. A path keeps frames in order.
     newest_arrivals: Vec<u64>,
     rewound_for: Option<u32>,
@@ -76,14 +87,16 @@ impl Sender {
     /// Returns the sender of a new stream.
     #[must_use]
     pub fn new(settings: Arc<StreamSettings>) -> Self {
-        let congestion = match settings.transport.congestion {
+        let limit = match settings.transport.congestion {
             CongestionControl::Off => None,
-            CongestionControl::Dctcp => Some(CongestionWindow::new(settings.transport.window_packets)),
+            CongestionControl::Dctcp => {
+                Some(Limit::Marks(CongestionWindow::new(settings.transport.window_packets)))
+            }
+            CongestionControl::Grants => Some(Limit::Grant(0)),
         };
         Self {
             settings,
-            seldom: congestion
-                .map(|window| Box::new(Seldom { congestion: Some(window), ..Seldom::default() })),
+            seldom: limit.map(|limit| Box::new(Seldom { limit, ..Seldom::default() })),
             round_trip: RoundTrip::default(),
             packets: PacketQueue::default(),
             base: 0,
@@ -215,8 +228,44 @@ impl Sender {
     /// Number of packets that may be in flight now.
     #[inline]
     fn window(&self) -> usize {
-        let congestion = self.seldom.as_ref().and_then(|seldom| seldom.congestion.as_ref());
-        congestion.map_or_else(|| self.settings.window(), CongestionWindow::packets)
+        match self.seldom.as_ref().map(|seldom| &seldom.limit) {
+            None | Some(Limit::None) => self.settings.window(),
+            Some(Limit::Marks(window)) => window.packets(),
+            Some(Limit::Grant(end)) => granted(self.base, *end).clamp(1, self.settings.window()),
+        }
+    }
+
+    // W-96
+    /// Handles a grant of the receiver: the number of the first packet that may not be sent. A grant never takes an earlier one back.
+    pub fn handle_grant(&mut self, grant: u32) {
+        let base = self.base;
+        if let Some(Limit::Grant(end)) = self.seldom.as_mut().map(|seldom| &mut seldom.limit)
+            && granted(base, grant) > granted(base, *end)
+        {
+            *end = grant;
+        }
+    }
+
+    /// Forgets what is granted beyond the packets in flight.
+    fn return_grant(&mut self) {
+        let next = self.base.wrapping_add(self.sent as u32);
+        if let Some(Limit::Grant(end)) = self.seldom.as_mut().map(|seldom| &mut seldom.limit) {
+            *end = next;
+        }
+    }
+
+    /// Number of packets that exist behind the one at `index`.
+    #[must_use]
+    #[inline]
+    pub fn behind(&self, index: usize) -> usize {
+        self.packets.len().saturating_sub(index + 1)
+    }
+
+    /// Index of the first packet that has not been sent.
+    #[must_use]
+    #[inline]
+    pub const fn first_unsent(&self) -> usize {
+        self.sent
     }
 
     /// Returns true if one more packet fits into the window.
@@ -380,9 +429,14 @@ impl Sender {
         for _ in 0..taken {
             self.take_front(now);
         }
-        if let Some(congestion) = self.seldom.as_mut().and_then(|seldom| seldom.congestion.as_mut()) {
-            let next = self.base.wrapping_add(self.sent as u32);
-            congestion.acknowledge(taken as u32, report.is_marked, was_full, self.base, next);
+        match self.seldom.as_mut().map(|seldom| &mut seldom.limit) {
+            None | Some(Limit::None) => {}
+            Some(Limit::Marks(window)) => {
+                let next = self.base.wrapping_add(self.sent as u32);
+                window.acknowledge(taken as u32, report.is_marked, was_full, self.base, next);
+            }
+            // An old grant never becomes a new one when numbers wrap.
+            Some(Limit::Grant(end)) => *end = self.base.wrapping_add(granted(self.base, *end) as u32),
         }
         if taken > 0 {
             self.retries = 0;
@@ -605,6 +659,7 @@ impl Sender {
         self.visible = self.next_operation;
         self.deadline = None;
         self.retries = 0;
+        self.return_grant();
         self.check();
     }
 
@@ -613,4 +668,10 @@ impl Sender {
     pub const fn in_flight(&self) -> usize {
         self.sent
     }
+}
+
+/// Returns the number of packets from `base` on that a grant up to `end` contains: none if it is older.
+const fn granted(base: u32, end: u32) -> usize {
+    let ahead = distance(base, end);
+    if ahead < 1 << 31 { ahead as usize } else { 0 }
 }

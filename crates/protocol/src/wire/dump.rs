@@ -123,5 +123,6 @@ fn describe(text: &mut String, operation: &Operation<'_>) {
             if *marked { " marked" } else { "" },
             if bitmap.is_empty() { "" } else { " bitmap" }
         ),
+        Operation::Grant { class, psn } => write!(text, "grant {} up to {psn}", class.name()),
     };
 }

@@ -4,6 +4,7 @@
 //! more bytes than it states. It never panics, on any bytes.
 
 use super::check::{end_to_end_check, hop_check};
+use super::demand::Demand;
 use super::layout::*;
 use crate::event::DropReason;
 use crate::ids::{Channel, Class, NodeId, Tenant};
@@ -194,6 +195,8 @@ pub struct FabricHeader {
     pub ack_now: bool,
     /// True if the packet is a retransmission.
     pub again: bool,
+    /// Packets that wait at the source behind this one. None in racks without grants.
+    pub demand: Demand,
     /// Piggybacked acknowledgement.
     pub ack: Option<StreamAck>,
     /// Tag of the source's incarnation.
@@ -387,8 +390,8 @@ impl LinkHeader {
 
 /// Returns the traffic field of a routed frame.
 #[inline]
-pub(super) const fn traffic(ack_now: bool, again: bool) -> u8 {
-    (ack_now as u8 * TRAFFIC_ACK_NOW) | (again as u8 * TRAFFIC_AGAIN)
+pub(super) const fn traffic(ack_now: bool, again: bool, demand: Demand) -> u8 {
+    (ack_now as u8 * TRAFFIC_ACK_NOW) | (again as u8 * TRAFFIC_AGAIN) | demand.traffic()
 }
 
 impl FabricHeader {
@@ -410,6 +413,7 @@ impl FabricHeader {
             entropy: u16_at(bytes, ENTROPY),
             ack_now: bytes[TRAFFIC] & TRAFFIC_ACK_NOW != 0,
             again: bytes[TRAFFIC] & TRAFFIC_AGAIN != 0,
+            demand: Demand::of_traffic(bytes[TRAFFIC]),
             ack,
             source_incarnation: u32_at(bytes, SOURCE_INCARNATION),
             destination_incarnation: u32_at(bytes, DESTINATION_INCARNATION),
@@ -434,7 +438,7 @@ impl FabricHeader {
         put_u16(frame, TENANT, self.tenant.0);
         put_u16(frame, ENTROPY, self.entropy);
         // W-36
-        frame[TRAFFIC] = traffic(self.ack_now, self.again);
+        frame[TRAFFIC] = traffic(self.ack_now, self.again, self.demand);
         frame[ACK_CLASS] = self.ack.map_or(NO_CLASS, |ack| ack.class as u8);
         put_u32(frame, SOURCE_INCARNATION, self.source_incarnation);
         put_u32(frame, DESTINATION_INCARNATION, self.destination_incarnation);

@@ -8,6 +8,7 @@
 //! This file does not validate headers. The caller has checked a header that it stores, and discards it when the
 //! settings that the checks depend on change. A header with a check over itself or its body is never predicted.
 
+use super::demand::Demand;
 use super::frame::{StreamAck, traffic};
 use super::layout::*;
 use crate::ids::Class;
@@ -25,6 +26,8 @@ pub struct Numbers {
     pub ack_now: bool,
     /// True if the packet is a retransmission.
     pub again: bool,
+    /// Packets that wait behind this one.
+    pub demand: Demand,
     /// Piggybacked acknowledgement.
     pub ack: Option<StreamAck>,
     /// Packet sequence number.
@@ -44,6 +47,8 @@ pub struct FreshPacket {
     pub operation_count: u8,
     /// True if the sender requests an acknowledgement at once.
     pub ack_now: bool,
+    /// Packets that wait behind this one.
+    pub demand: Demand,
 }
 
 /// Link fields of a data frame on a link without retry.
@@ -83,6 +88,7 @@ impl Numbers {
             operation_count: header[OPERATION_COUNT],
             ack_now: header[TRAFFIC] & TRAFFIC_ACK_NOW != 0,
             again: header[TRAFFIC] & TRAFFIC_AGAIN != 0,
+            demand: Demand::of_traffic(header[TRAFFIC]),
             ack,
             psn: u32_at(header, PSN),
             first_operation: u32_at(header, FIRST_OPERATION),
@@ -98,7 +104,7 @@ impl Numbers {
         put_u32(header, CONSUMED, self.link.consumed);
         put_u32(header, FREED, self.link.freed);
         header[OPERATION_COUNT] = self.operation_count;
-        header[TRAFFIC] = traffic(self.ack_now, self.again);
+        header[TRAFFIC] = traffic(self.ack_now, self.again, self.demand);
         put_u32(header, PSN, self.psn);
         put_u32(header, FIRST_OPERATION, self.first_operation);
     }
@@ -167,11 +173,11 @@ impl Template {
     /// of bytes after the link header. A frame shorter than the header is not changed.
     #[inline(always)]
     pub fn write_fresh(&self, out: &mut [u8], length: usize, link: &LinkNumbers, packet: FreshPacket) {
-        let FreshPacket { psn, first_operation, operation_count, ack_now } = packet;
+        let FreshPacket { psn, first_operation, operation_count, ack_now, demand } = packet;
         let Some(header) = out.first_chunk_mut::<OPERATIONS>() else { return };
         *header = self.0;
         let (length, link, again, ack) = (length as u16, *link, false, None);
-        Numbers { length, link, operation_count, ack_now, again, ack, psn, first_operation }
+        Numbers { length, link, operation_count, ack_now, again, demand, ack, psn, first_operation }
             .write_own(header);
     }
 
@@ -202,6 +208,7 @@ mod tests {
         operation_count: 7,
         ack_now: true,
         again: true,
+        demand: Demand::of_packets(40),
         ack: Some(StreamAck { class: Class::Bulk, psn: 0x4142_4344, operation: 0x5152_5354 }),
         psn: 0x6162_6364,
         first_operation: 0x7172_7374,
@@ -219,6 +226,7 @@ mod tests {
             entropy: 6,
             ack_now: numbers.ack_now,
             again: numbers.again,
+            demand: numbers.demand,
             ack: numbers.ack,
             source_incarnation: 7,
             destination_incarnation: 8,
@@ -252,6 +260,7 @@ mod tests {
             ack: None,
             ack_now: false,
             again: false,
+            demand: Demand::NONE,
             link: LinkNumbers { sequence: 1, ..NUMBERS.link },
             psn: 2,
             operation_count: 1,

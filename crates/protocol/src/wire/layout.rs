@@ -49,7 +49,7 @@ pub const OPERATION_COUNT: usize = 51;
 pub const TENANT: usize = 52;
 /// Number that chooses among equal paths; constant within a stream.
 pub const ENTROPY: usize = 54;
-/// Bit 0: the sender requests an acknowledgement at once; bit 1: the packet is a retransmission.
+/// Bit 0: the sender requests an acknowledgement at once; bit 1: the packet is a retransmission; bits 2..8: the demand.
 pub const TRAFFIC: usize = 56;
 /// Class of the piggybacked acknowledgement; 0xff if there is none.
 pub const ACK_CLASS: usize = 57;
@@ -88,6 +88,8 @@ pub const FLAG_MARKED: u8 = 16;
 pub const TRAFFIC_ACK_NOW: u8 = 1;
 /// Traffic flag: the packet is a retransmission.
 pub const TRAFFIC_AGAIN: u8 = 2;
+/// Position of the demand in the traffic field.
+pub const TRAFFIC_DEMAND_SHIFT: u32 = 2;
 /// "No class" in [`ACK_CLASS`].
 pub const NO_CLASS: u8 = 0xff;
 /// Bytes of an operation's header.

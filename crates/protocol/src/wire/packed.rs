@@ -24,6 +24,7 @@ const GET_DATA: u8 = 18;
 const REFUSAL: u8 = 19;
 const RECEIVED: u8 = 20;
 pub(super) const ACK: u8 = 32;
+const GRANT: u8 = 33;
 
 /// Bytes of an [`Operation::Select`] in a frame.
 pub const SELECT_BYTES: usize = OPERATION_HEADER + 4;
@@ -175,6 +176,13 @@ pub enum Operation<'a> {
         /// Bit i is set if packet `psn + 1 + i` is held (selective retransmission only).
         bitmap: &'a [u8],
     },
+    /// Grant to a stream (only in frames of kind Ack).
+    Grant {
+        /// Class of the stream.
+        class: Class,
+        /// First packet that may not be sent.
+        psn: u32,
+    },
 }
 
 impl Operation<'_> {
@@ -182,7 +190,7 @@ impl Operation<'_> {
     /// Returns true if the operation has a number in its stream.
     #[must_use]
     pub const fn is_numbered(&self) -> bool {
-        !matches!(self, Self::Select { .. } | Self::Ack { .. })
+        !matches!(self, Self::Select { .. } | Self::Ack { .. } | Self::Grant { .. })
     }
 
     /// Returns the number of bytes of the operation in a frame.
@@ -204,7 +212,7 @@ impl Operation<'_> {
                 Self::Signal { .. } => 12,
                 Self::AtomicReply { .. } | Self::Received { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),
-                Self::Refusal { .. } => 0,
+                Self::Refusal { .. } | Self::Grant { .. } => 0,
                 Self::Void { length, .. } => *length,
                 Self::Ack { bitmap, .. } => bitmap.len(),
             }
@@ -284,6 +292,7 @@ impl Operation<'_> {
                 header(out, ACK, flags, bitmap.len(), u64::from(psn) | u64::from(operation) << 32);
                 out.extend_from_slice(bitmap);
             }
+            Self::Grant { class, psn } => header(out, GRANT, class as u8, 0, u64::from(psn)),
         }
     }
 }
@@ -391,7 +400,7 @@ impl<'a> Iterator for Operations<'a> {
 pub struct OperationCounts {
     /// Operations that have a number in their stream.
     pub numbered: usize,
-    /// Acknowledgements.
+    /// Acknowledgements and grants.
     pub acknowledgements: usize,
     /// All operations, selects included.
     pub all: usize,
@@ -408,7 +417,8 @@ pub fn count_operations(bytes: &[u8]) -> Result<OperationCounts, BadOperation> {
         let (operation, length) = first(rest).ok_or(BadOperation)?;
         count_operations.all += 1;
         count_operations.numbered += usize::from(operation.is_numbered());
-        count_operations.acknowledgements += usize::from(matches!(operation, Operation::Ack { .. }));
+        let is_answer = matches!(operation, Operation::Ack { .. } | Operation::Grant { .. });
+        count_operations.acknowledgements += usize::from(is_answer);
         rest = &rest[length..];
     }
     Ok(count_operations)
@@ -498,6 +508,10 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
                 marked: flags & 0x40 != 0,
                 bitmap: payload,
             }
+        }
+        GRANT => {
+            exactly(0)?;
+            Operation::Grant { class: Class::from_number(flags)?, psn: u32::try_from(field).ok()? }
         }
         _ => return None,
     })

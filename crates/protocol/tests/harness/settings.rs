@@ -39,6 +39,7 @@ pub fn options(mode: RetransmissionMode) -> Options {
             ack_every_packets: 8,
             ack_delay_ns: 5_000,
             congestion: CongestionControl::Off,
+            grant_packets: None,
         },
         packing: PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 },
         paths: PathConfig::default(),

@@ -98,6 +98,8 @@ impl Watched {
 mod tests {
     use rackloom_protocol::{Class, Tenant};
 
+    use rackloom_protocol::wire::demand::Demand;
+
     use super::*;
 
     const OWN: Incarnation = Incarnation(7);
@@ -113,6 +115,7 @@ mod tests {
             entropy: 0,
             ack_now: false,
             again: false,
+            demand: Demand::NONE,
             ack: None,
             source_incarnation: source,
             destination_incarnation: destination,

@@ -105,7 +105,12 @@ const fn index(operation: &Operation<'_>) -> Option<u16> {
         Operation::GetData { .. } => 11,
         Operation::Received { .. } => 12,
         Operation::Refusal { .. } => 13,
-        Operation::Select { .. } | Operation::Ack { .. } | Operation::Void { .. } => return None,
+        Operation::Select { .. }
+        | Operation::Ack { .. }
+        | Operation::Grant { .. }
+        | Operation::Void { .. } => {
+            return None;
+        }
     })
 }
 

@@ -16,6 +16,8 @@
 //! | `heartbeat_interval` | 50 us, at least 8 x *hop* and 400 ns for each link of the rack |
 //! | `heartbeat_rest` | 1 |
 //! | `hello_interval` | 20 us, at least 4 x *hop* |
+//!
+//! The pool of grants (`grant_packets`) follows alike: round trip / *frame*, for each link of a node.
 
 use std::collections::VecDeque;
 
@@ -117,6 +119,7 @@ impl Plan {
             }
             Clock::Wall => {}
             Clock::Virtual => {
+                open.grant_packets = given.grant_packets.or_else(|| self.grant_packets());
                 let window_ns = reach.frame_ns.saturating_mul(given.window_packets.into());
                 open.ack_delay_ns = reach.round_trip_ns.clamp(*ACK_DELAY_NS.start(), *ACK_DELAY_NS.end());
                 let ack_delay_ns =
@@ -136,7 +139,21 @@ impl Plan {
                     min_ns.saturating_mul(32).max(open.timeout_initial_ns.saturating_mul(2));
             }
         }
-        fit(given, open, stated)
+        fit(TransportConfig { grant_packets: open.grant_packets, ..given }, open, stated)
+    }
+
+    /// Returns the default size of the pool of grants in virtual time: for each link of the node with most links, the largest frames that a
+    /// round trip holds. `None` if no link has a rate.
+    fn grant_packets(&self) -> Option<u32> {
+        let per_link =
+            self.reach.round_trip_ns.div_ceil((self.reach.frame_ns > 0).then_some(self.reach.frame_ns)?);
+        let mut links = vec![0_u64; self.members.len()];
+        for edge in self.links.iter().map(|link| link.edge) {
+            links[edge.a.index()] += 1;
+            links[edge.b.index()] += 1;
+        }
+        let most = links.into_iter().take(self.endpoint_count()).max().unwrap_or(1);
+        u32::try_from(per_link.saturating_mul(most).max(1)).ok()
     }
 }
 

@@ -167,6 +167,7 @@ impl Endpoint {
             self.cut_bulk(peer, class);
             peer.has_more_bulk(class)
         };
+        let demand = self.demand(peer, class, peer.streams.of(class).sender.first_unsent());
         let Stream { sender, headers, .. } = peer.streams.of_mut(class);
         let template = headers.template(*port)?;
         let forwarder = &mut self.forwarder;
@@ -184,7 +185,7 @@ impl Endpoint {
             // The window was open, so the uncut rest follows.
             let ack_now = is_last && !more_bulk;
             let &Packet { first_operation, operation_count, .. } = packet;
-            let fresh = FreshPacket { psn, first_operation, operation_count, ack_now };
+            let fresh = FreshPacket { psn, first_operation, operation_count, ack_now, demand };
             template.write_fresh(out, length - FABRIC, &link, fresh);
             place_operations(packet, out);
             if let Some(source) = unread {

@@ -70,7 +70,7 @@ impl Endpoint {
     }
 
     /// Number of packets into which a long transfer must still be cut.
-    fn packets_of(&self, bulk: &Bulk) -> usize {
+    pub(in crate::endpoint) fn packets_of(&self, bulk: &Bulk) -> usize {
         let rest = match bulk {
             Bulk::Put { source, position, .. } => source.length - position,
             Bulk::GetData { length, position, .. } => length - position,

@@ -39,7 +39,8 @@ impl Endpoint {
     /// Records that an acknowledgement to a peer is due.
     pub(in crate::endpoint) fn queue_ack(&mut self, peer: &mut Peer) {
         peer.may_have_acks_due = true;
-        if peer.is_ack_queued || !peer.streams.iter().any(|(_, stream)| stream.receiver.ack_due()) {
+        let is_due = peer.streams.iter().any(|(_, stream)| stream.receiver.ack_due());
+        if peer.is_ack_queued || !is_due && !self.owes_grant(peer.node) {
             return;
         }
         let Some(port) = peer.ports[Class::Reply.index()] else { return };
@@ -81,16 +82,21 @@ impl Endpoint {
         operations.clear();
         let mut count = 0;
         for class in Class::ALL {
-            if !peer.streams.of(class).receiver.has_ack_due() {
-                continue;
+            if peer.streams.of(class).receiver.has_ack_due() {
+                let operation = peer.acknowledged_operation(class);
+                let receiver = &mut peer.streams.of_mut(class).receiver;
+                let hole = receiver.acknowledge(&mut self.bitmap);
+                let (marked, psn) = (receiver.take_mark(), receiver.expected());
+                Operation::Ack { class, psn, operation, hole, marked, bitmap: &self.bitmap }
+                    .encode(&mut operations);
+                count += 1;
             }
-            let operation = peer.acknowledged_operation(class);
-            let receiver = &mut peer.streams.of_mut(class).receiver;
-            let hole = receiver.acknowledge(&mut self.bitmap);
-            let (marked, psn) = (receiver.take_mark(), receiver.expected());
-            Operation::Ack { class, psn, operation, hole, marked, bitmap: &self.bitmap }
-                .encode(&mut operations);
-            count += 1;
+            // W-97
+            let grant = self.grants.as_mut().and_then(|grants| grants.announce((peer.node, class)));
+            if let Some(psn) = grant {
+                Operation::Grant { class, psn }.encode(&mut operations);
+                count += 1;
+            }
         }
         let length = OPERATIONS + operations.len();
         if count > 0 {
@@ -233,17 +239,19 @@ impl Endpoint {
         let ack_now = is_last && !(more_bulk && sender.window_open());
         let (operation_count, first_operation) = (packet.operation_count, packet.first_operation);
         let again = packet.transmissions > 0;
+        let demand = self.demand(peer, class, index);
         if let Some(template) = stream.headers.template(port) {
             let link = self.forwarder.number_plain(port, length);
             let length = (length - FABRIC) as u16;
             template.write(
                 out,
-                &Numbers { length, link, operation_count, ack_now, again, ack, psn, first_operation },
+                &Numbers { length, link, operation_count, ack_now, again, demand, ack, psn, first_operation },
             );
             return Passage::Plain;
         }
         let fixed = self.fixed_header(peer, class);
-        FabricHeader { operation_count, first_operation, psn, again, ack_now, ack, ..fixed }.write(out);
+        FabricHeader { operation_count, first_operation, psn, again, demand, ack_now, ack, ..fixed }
+            .write(out);
         let channel = self.forwarder.own_channel(port, class);
         let passage = self.forwarder.finish_own(port, channel, out, true, length);
         if !is_short(psn) {
@@ -272,7 +280,9 @@ impl Endpoint {
         if !peer.may_have_acks_due {
             return None;
         }
-        let found = peer.streams.iter().find(|(_, stream)| stream.receiver.may_piggyback());
+        let found = peer.streams.iter().find(|(class, stream)| {
+            stream.receiver.may_piggyback() && !self.repeats_grant(peer.node, *class)
+        });
         let class = found.map(|(class, _)| class);
         // Acknowledgements that could not be carried need no search before more packets have arrived.
         peer.may_have_acks_due = class.is_some();
