@@ -1,5 +1,5 @@
-//! Paths and order: an order guarantee that holds, one that does not, and traffic over sprayed planes, with
-//! processes and in virtual time.
+//! Paths and order: an order guarantee that holds, one that does not, traffic over sprayed planes, and
+//! traffic that the receiver grants, with processes and in virtual time.
 
 mod support;
 
@@ -70,4 +70,22 @@ fn a_pattern_on_the_command_line_means_the_traffic_job() {
     let refused = tried("sim", &file, &["--job", "latency", "--messages", "7"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("--messages means nothing to job latency"), "{}", refused.stderr);
+}
+
+/// Five nodes on two planes, of which four send to the first one. The receiver grants eight packets in total.
+const GRANTED: &str = "name: granted\nshape: {star: {nodes: 5, planes: 2}}\n\
+                       transport: {congestion: grants, grant_packets: 8}\n";
+
+#[test]
+fn traffic_that_the_receiver_grants_completes_with_processes_and_in_virtual_time() {
+    let file = rack_file(GRANTED);
+    let incast = ["--pattern", "incast", "--messages", "200", "--bytes", "64KiB"];
+    for engine in ENGINES {
+        for faults in [&[][..], &["--loss", "1%", "--reorder", "1%"]] {
+            let report = tried(engine, &file, &[&incast, faults].concat()).passed();
+            assert_eq!(report["traffic"]["messages"], 800, "{engine} {faults:?}");
+        }
+        // Every operation of the litmus, in all classes.
+        tried(engine, &file, &["--job", "litmus", "--loss", "1%"]).passed();
+    }
 }

@@ -169,3 +169,16 @@ fn lost_reordered_and_duplicated_frames_have_equal_outcomes_on_all_paths() {
 fn frames_of_other_tenants_have_equal_outcomes_on_all_paths() {
     compare(|options| options.tenants = vec![Tenant(0), Tenant(0), Tenant(1)], 5);
 }
+
+#[test]
+fn packets_with_demands_and_grants_have_equal_outcomes_on_all_paths() {
+    for permille in [0, 30] {
+        compare(
+            |options| {
+                options.transport.congestion = CongestionControl::Grants;
+                options.transport.grant_packets = Some(3);
+            },
+            permille,
+        );
+    }
+}

@@ -1,4 +1,4 @@
-//! Queue of senders that follow marks (DCTCP), in packets.
+//! Queue of senders that follow marks (DCTCP) or that need grants, in packets.
 //!
 //! N senders share a link that marks packets which join a queue of more than K. The windows grow by one packet per round trip each. A mark
 //! reaches its sender one round trip later, so each adds one more packet (Alizadeh et al., "Data center TCP", 2010, section 3.3).
@@ -7,6 +7,13 @@
 #[must_use]
 pub fn queue_max(limit: f64, senders: f64) -> f64 {
     limit + senders
+}
+
+/// Returns the most packets that are on their way to a receiver which grants `pool` packets in total: the pool, and one packet of each sender,
+/// which it may send without a grant.
+#[must_use]
+pub fn granted_max(pool: f64, senders: f64) -> f64 {
+    pool + senders
 }
 
 /// Returns the depth to which the queue of synchronised senders falls below its maximum: half of the root of 2 N (C R + K), where C R are

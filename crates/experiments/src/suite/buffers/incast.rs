@@ -1,6 +1,7 @@
-//! Experiment 29: many senders to one node, with windows that follow marks.
+//! Experiment 29: many senders to one node, with windows that follow marks, and with grants of the receiver.
 //!
-//! The run counts the packets that have left the senders and not the switch, again and again, and the puts of each sender.
+//! The run counts the packets that have left the senders and not the switch, again and again, the puts of each sender, and the times of single
+//! puts of one more node.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +13,7 @@ use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::Stage;
-use crate::theory::congestion::{fairness, queue_max, queue_swing};
+use crate::theory::congestion::{fairness, granted_max, queue_max, queue_swing};
 use crate::theory::wire::serialisation_ns;
 use crate::traffic::{Flow, Kind};
 
@@ -23,6 +24,8 @@ const FRAME_BYTES: u64 = 130 + PUT_BYTES;
 const FRAME_CHECK_PREAMBLE_AND_GAP_BYTES: u64 = 24;
 /// Packets of a queue above which packets are marked.
 const LIMIT: u64 = 320;
+/// Packets that the target grants in total: four times what a round trip without queues holds.
+const POOL: u64 = 32;
 /// Packets that a round trip without queues holds: four cables of 500 ns at 100 Gbit/s, and the packets that are being sent.
 const IN_FLIGHT: f64 = 8.0;
 /// Time from which on the windows have converged, and end of the run.
@@ -31,6 +34,9 @@ const END_NS: u64 = 30_000_000;
 const SAMPLE_NS: u64 = 1_000;
 /// More puts than a sender can send in that time.
 const PUTS: u64 = 100_000;
+/// Interval of the single puts of one more node, and their number.
+const SHORT_INTERVAL_NS: u64 = 100_000;
+const SHORT_PUTS: u64 = (END_NS - CONVERGED_NS) / SHORT_INTERVAL_NS - 2;
 const FAIR: f64 = 0.95;
 
 /// Queue, fairness and losses of an incast.
@@ -38,11 +44,13 @@ pub(in crate::suite) static INCAST: Experiment = Experiment {
     number: 29,
     name: "incast",
     question: "Does congestion control keep the queue of an incast short, and its senders equal, without losses?",
-    formula: "longest queue <= K + N; it swings by sqrt(2 N (C R + K)) / 2 at most; fairness >= 0.95; no loss; link full",
+    formula: "marks: longest queue <= K + N, it swings by sqrt(2 N (C R + K)) / 2 at most; grants: longest queue <= P + N; \
+              a short put takes the queue's time; fairness >= 0.95; no loss; link full",
     theory: "Senders learn of a mark one round trip after the packet that met a queue of K, and add one packet each until then (DCTCP, \
-             Alizadeh et al. 2010). C R are the packets that a round trip without queues holds. Fairness is Jain's index of the puts of all \
+             Alizadeh et al. 2010). C R are the packets that a round trip without queues holds. A receiver that grants P packets in total has \
+             at most these on their way to it, and one packet of each sender that has no grant. Fairness is Jain's index of the puts of all \
              senders (Jain, Chiu and Hawe 1984).",
-    perturbs: "packets above which a queue marks",
+    perturbs: "packets above which a queue marks, and packets that the target grants",
     knobs: &[Knob {
         name: "senders",
         description: "nodes that send to one",
@@ -60,11 +68,43 @@ pub(in crate::suite) static INCAST: Experiment = Experiment {
     trials,
 };
 
-fn curve(series: &str, senders: f64) -> Option<f64> {
-    (series == QUEUE).then(|| queue_max(LIMIT as f64, senders))
+/// Rule by which the senders are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Marks,
+    Grants,
 }
 
-const QUEUE: &str = "longest queue";
+impl Rule {
+    const ALL: [Self; 2] = [Self::Marks, Self::Grants];
+
+    /// Returns the names of the series: queue, shortest queue, fairness, losses, load, short put.
+    const fn series(self) -> [&'static str; 6] {
+        match self {
+            Self::Marks => ["longest queue", "shortest queue", "fairness", "losses", "load", "short put"],
+            Self::Grants => [
+                "longest queue, grants",
+                "shortest queue, grants",
+                "fairness, grants",
+                "losses, grants",
+                "load, grants",
+                "short put, grants",
+            ],
+        }
+    }
+
+    /// Returns the longest queue for so many senders and the one that sends short puts.
+    fn queue_max(self, senders: f64) -> f64 {
+        match self {
+            Self::Marks => queue_max(LIMIT as f64, senders + 1.0),
+            Self::Grants => granted_max(POOL as f64, senders + 1.0),
+        }
+    }
+}
+
+fn curve(series: &str, senders: f64) -> Option<f64> {
+    Rule::ALL.into_iter().find(|rule| rule.series()[0] == series).map(|rule| rule.queue_max(senders))
+}
 
 /// A measured property, with its expected value and the range that holds.
 struct Property {
@@ -75,44 +115,59 @@ struct Property {
     value: fn(&Outcome) -> f64,
 }
 
-fn properties(senders: f64) -> [Property; 5] {
-    let limit = LIMIT as f64;
-    let most = queue_max(limit, senders);
-    let least = most - 2.0 * queue_swing(limit, senders, IN_FLIGHT);
+fn properties(rule: Rule, senders: f64) -> [Property; 6] {
+    let [queue, shortest, fairness, losses, load, short] = rule.series();
+    let most = rule.queue_max(senders);
+    // Under marks, packets on cables are beside the queue. Grants count them.
+    let (least, longest) = match rule {
+        Rule::Marks => (LIMIT as f64, most + IN_FLIGHT),
+        Rule::Grants => (POOL as f64, most),
+    };
+    let trough = match rule {
+        Rule::Marks => most - 2.0 * queue_swing(LIMIT as f64, senders, IN_FLIGHT),
+        // Grants that are on their way back are packets that are missing in the queue.
+        Rule::Grants => POOL as f64 - IN_FLIGHT,
+    };
+    let short_max = (longest + IN_FLIGHT) * frame_ns() / 1e3;
+    let short_min = trough.max(0.0) * frame_ns() / 1e3;
     let property =
         |series, what, expected, tolerance, value| Property { series, what, expected, tolerance, value };
     [
-        property(QUEUE, "packets", most, Tolerance::Between(limit, most + IN_FLIGHT), |outcome| {
-            outcome.queue_max
-        }),
-        property("shortest queue", "packets", most, Tolerance::Between(least, most), |outcome| {
-            outcome.queue_min
-        }),
-        property("fairness", "Jain's index", 1.0, Tolerance::Between(FAIR, 1.0), |outcome| outcome.fairness),
-        property("losses", "frames lost or sent again", 0.0, Tolerance::Exact, |outcome| outcome.lost),
-        property("load", "share of the link that is used", 1.0, Tolerance::Relative(0.01), |outcome| {
+        property(queue, "packets", most, Tolerance::Between(least, longest), |outcome| outcome.queue_max),
+        property(shortest, "packets", most, Tolerance::Between(trough, most), |outcome| outcome.queue_min),
+        property(fairness, "Jain's index", 1.0, Tolerance::Between(FAIR, 1.0), |outcome| outcome.fairness),
+        property(losses, "frames lost or sent again", 0.0, Tolerance::Exact, |outcome| outcome.lost),
+        property(load, "share of the link that is used", 1.0, Tolerance::Relative(0.01), |outcome| {
             outcome.load
+        }),
+        property(short, "median time (us)", short_max, Tolerance::Between(short_min, short_max), |outcome| {
+            outcome.short_us
         }),
     ]
 }
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
-    let (seed, limit) = (setup.seed, setup.run_count(LIMIT));
+    let (seed, limit, pool) = (setup.seed, setup.run_count(LIMIT), setup.run_count(POOL));
     let mut trials = Vec::new();
-    for senders in setup.knobs.counts("senders", setup.reduced) {
+    let counts = setup.knobs.counts("senders", setup.reduced);
+    for (senders, rule) in counts.into_iter().flat_map(|senders| Rule::ALL.map(|rule| (senders, rule))) {
+        let transport = match rule {
+            Rule::Marks => "ack_every_packets: 1, congestion: dctcp".to_owned(),
+            Rule::Grants => format!("congestion: grants, grant_packets: {pool}"),
+        };
         // One run has all properties.
         let outcome = Arc::new(OnceLock::new());
-        for Property { series, what, expected, tolerance, value } in properties(senders as f64) {
-            let outcome = Arc::clone(&outcome);
+        for Property { series, what, expected, tolerance, value } in properties(rule, senders as f64) {
+            let (outcome, transport) = (Arc::clone(&outcome), transport.clone());
             trials.push(Trial {
                 series: series.to_owned(),
                 setting: format!("{series}, {senders} senders: {what}"),
-                is_drawn: series == QUEUE,
+                is_drawn: series == rule.series()[0],
                 x: senders as f64,
                 expected,
                 tolerance,
                 run: Box::new(move || {
-                    let outcome = outcome.get_or_init(|| incast(seed, senders, limit));
+                    let outcome = outcome.get_or_init(|| incast(seed, senders, limit, &transport));
                     outcome.as_ref().map(|outcome| value(outcome).into()).map_err(Clone::clone)
                 }),
             });
@@ -130,22 +185,27 @@ struct Outcome {
     fairness: f64,
     lost: f64,
     load: f64,
+    /// Median time of a single put among the others.
+    short_us: f64,
 }
 
-/// Lets all senders put to node 0 through one switch that marks above `limit` packets.
-fn incast(seed: u64, senders: u64, limit: u64) -> Result<Outcome, String> {
+/// Lets all senders put to node 0 through one switch that marks above `limit` packets. One more node sends single puts after the windows have
+/// converged.
+fn incast(seed: u64, senders: u64, limit: u64, transport: &str) -> Result<Outcome, String> {
     let limit_bytes = limit * FRAME_BYTES;
     let text = format!(
         "{{name: incast, shape: {{star: {{nodes: {}}}}}, ring_bytes: 64MiB, packing: {{mode: off}}, payload: elided, \
-         transport: {{window_packets: 4096, ack_every_packets: 1, congestion: dctcp}}, \
+         transport: {{window_packets: 4096, {transport}}}, \
          forwarding: {{mark_above: {limit_bytes}B, mode: cut-through}}, link: {{rate: 100Gbit/s, delay: 500ns}}, job: none}}",
-        senders + 1
+        senders + 2
     );
     let mut flows = vec![Vec::new()];
     flows.extend((0..senders).map(|_| vec![Flow::greedy(Kind::Put, 0, PUT_BYTES, PUTS)]));
+    let times_ns = (0..SHORT_PUTS).map(|put| CONVERGED_NS + put * SHORT_INTERVAL_NS).collect();
+    flows.push(vec![Flow { times_ns, ..Flow::greedy(Kind::Put, 0, PUT_BYTES, SHORT_PUTS) }]);
     let mut stage = Stage::new(&text, seed, flows)?;
     let mut outcome = Outcome { queue_min: f64::INFINITY, ..Outcome::default() };
-    let mut before = vec![0; senders as usize + 1];
+    let mut before = vec![0; senders as usize + 2];
     for at_ns in (0..=END_NS).step_by(SAMPLE_NS as usize) {
         stage.simulation.step_until(Instant(at_ns)).map_err(|stalled| stalled.to_string())?;
         let sent = frames_sent(&stage, senders)?;
@@ -160,9 +220,11 @@ fn incast(seed: u64, senders: u64, limit: u64) -> Result<Outcome, String> {
     }
     let after = frames_sent(&stage, senders)?;
     let shares: Vec<_> = before.iter().zip(&after).map(|(before, after)| (after - before) as f64).collect();
-    outcome.fairness = fairness(&shares[1..]);
+    outcome.fairness = fairness(&shares[1..=senders as usize]);
     outcome.load = shares[0] * frame_ns() / (END_NS - CONVERGED_NS) as f64;
     outcome.lost = lost(&stage) as f64;
+    let short = stage.ledger(senders as usize + 1);
+    outcome.short_us = short.median_ns().ok_or("no short put has ended")? as f64 / 1e3;
     Ok(outcome)
 }
 
@@ -170,7 +232,9 @@ fn incast(seed: u64, senders: u64, limit: u64) -> Result<Outcome, String> {
 fn frames_sent(stage: &Stage, senders: u64) -> Result<Vec<u64>, String> {
     let to_target =
         stage.simulation.link_statistics(stage.edge("n0--s0")?, Direction::Backward).data_frames_sent;
-    let of_senders = (1..=senders).map(|node| Ok(stage.forward(&format!("n{node}--s0"))?.data_frames_sent));
+    // The last one sends the short puts.
+    let of_senders =
+        (1..=senders + 1).map(|node| Ok(stage.forward(&format!("n{node}--s0"))?.data_frames_sent));
     std::iter::once(Ok(to_target)).chain(of_senders).collect()
 }
 

@@ -10,7 +10,7 @@
 //! | timer | value |
 //! |---|---|
 //! | `ack_delay` | round trip: 2 x *path* x *hop*, within 1 us and 200 us |
-//! | `timeout_min` | round trip + `ack_delay` + one window of frames |
+//! | `timeout_min` | round trip + `ack_delay` + one window of frames + *queue* |
 //! | `timeout_initial` | round trip + `ack_delay` + one window of frames of every node, at most 20 ms, at least `timeout_min` |
 //! | `timeout_max` | 32 x `timeout_min`, at least 2 x `timeout_initial` |
 //! | `heartbeat_interval` | 50 us, at least 8 x *hop* and 400 ns for each link of the rack |
@@ -18,10 +18,13 @@
 //! | `hello_interval` | 20 us, at least 4 x *hop* |
 //!
 //! The pool of grants (`grant_packets`) follows alike: round trip / *frame*, for each link of a node.
+//!
+//! *queue* is the time of the queue that congestion control permits, so that no packet in it counts as lost: with `dctcp` the bytes of
+//! `mark_above` and a frame of every node, with `grants` the pool and a frame of every node, else nothing.
 
 use std::collections::VecDeque;
 
-use rackloom_protocol::{LinkTimers, TransportConfig};
+use rackloom_protocol::{CongestionControl, LinkTimers, TransportConfig};
 
 use crate::model::links::headers::wire_bytes;
 use crate::model::links::link::LinkPlan;
@@ -126,7 +129,10 @@ impl Plan {
                     if stated.has(TimingKey::AckDelay) { given.ack_delay_ns } else { open.ack_delay_ns };
                 let answered_ns = reach.round_trip_ns.saturating_add(ack_delay_ns);
                 let queued_ns = window_ns.saturating_mul(self.endpoint_count() as u64);
-                open.timeout_min_ns = answered_ns.saturating_add(window_ns).saturating_add(1);
+                open.timeout_min_ns = answered_ns
+                    .saturating_add(window_ns)
+                    .saturating_add(self.permitted_queue_ns(&open))
+                    .saturating_add(1);
                 open.timeout_initial_ns =
                     answered_ns.saturating_add(queued_ns).min(TRANSPORT_DEFAULT.timeout_initial_ns);
                 let min_ns = if stated.has(TimingKey::TimeoutMin) {
@@ -140,6 +146,19 @@ impl Plan {
             }
         }
         fit(TransportConfig { grant_packets: open.grant_packets, ..given }, open, stated)
+    }
+
+    /// Returns the time of the longest queue that congestion control permits, on the slowest link.
+    fn permitted_queue_ns(&self, transport: &TransportConfig) -> u64 {
+        let packets = match transport.congestion {
+            CongestionControl::Off => return 0,
+            CongestionControl::Dctcp => {
+                let bytes = u64::from(self.forwarding.mark_above_bytes.unwrap_or(0));
+                bytes.div_ceil(u64::from(self.settings.frame_bytes_max))
+            }
+            CongestionControl::Grants => transport.grant_pool().unwrap_or(0).into(),
+        };
+        self.reach.frame_ns.saturating_mul(packets.saturating_add(self.endpoint_count() as u64))
     }
 
     /// Returns the default size of the pool of grants in virtual time: for each link of the node with most links, the largest frames that a
