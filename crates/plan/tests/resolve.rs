@@ -400,3 +400,27 @@ fn retry_is_inherited_key_by_key_and_each_clock_has_its_timer() {
     let base = "name: r\nshape: {ring: {nodes: 4}}\n";
     assert_ne!(hash(base), hash(&format!("{base}link: {{llr: on}}\n")));
 }
+
+/// A frame of 4352 bytes takes 351 ns at 100 Gbit/s, a hop 851 ns, and 2 x 4 hops 6808 ns: the time of 20 frames.
+#[test]
+fn the_pool_of_grants_and_the_least_timeout_follow_from_the_links() {
+    let transport = |planes: u8, keys: &str, clock| {
+        let text = format!(
+            "{{name: r, shape: {{star: {{nodes: 33, planes: {planes}}}}}, frame_bytes_max: 4352B, \
+             link: {{rate: 100Gbit/s, delay: 500ns}}, forwarding: {{mark_above: 43520B}}, transport: {{{keys}}}}}"
+        );
+        Plan::parse(&text, "rack").unwrap_or_else(|error| panic!("{error}")).transport_on(clock)
+    };
+    let off = transport(1, "congestion: off", Clock::Virtual);
+    assert_eq!((off.grant_pool(), off.timeout_min_ns), (None, 2 * 6_808 + 256 * 351 + 1));
+    let grants = transport(1, "congestion: grants", Clock::Virtual);
+    assert_eq!(grants.grant_pool(), Some(20));
+    assert_eq!(grants.timeout_min_ns, off.timeout_min_ns + (20 + 33) * 351);
+    assert_eq!(transport(2, "congestion: grants", Clock::Virtual).grant_pool(), Some(40));
+    let stated = transport(2, "congestion: grants, grant_packets: 7", Clock::Virtual);
+    assert_eq!(stated.grant_pool(), Some(7));
+    let marks = transport(1, "congestion: dctcp", Clock::Virtual);
+    assert_eq!(marks.timeout_min_ns, off.timeout_min_ns + (10 + 33) * 351);
+    // Real processes have no rates: a window.
+    assert_eq!(transport(2, "congestion: grants, window_packets: 99", Clock::Wall).grant_pool(), Some(99));
+}

@@ -16,6 +16,13 @@ pub fn granted_max(pool: f64, senders: f64) -> f64 {
     pool + senders
 }
 
+/// Returns the packets that stand before the last link while all senders have packets: all that may be on their way, less those whose permission
+/// is on its way back. A sender without a grant has one packet, so there is at least one for each sender.
+#[must_use]
+pub fn granted_standing(pool: f64, senders: f64, returning: f64) -> f64 {
+    pool.max(senders) - returning
+}
+
 /// Returns the depth to which the queue of synchronised senders falls below its maximum: half of the root of 2 N (C R + K), where C R are
 /// the packets that a round trip without queues holds.
 #[must_use]
@@ -39,6 +46,12 @@ mod tests {
     fn fairness_is_one_for_equal_shares_and_a_quarter_for_one_of_four() {
         assert_eq!((fairness(&[3.0; 7]), fairness(&[5.0, 0.0, 0.0, 0.0])), (1.0, 0.25));
         assert!((fairness(&[1.0, 2.0]) - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_pool_is_exceeded_by_one_packet_of_each_sender_and_stands_less_what_returns() {
+        assert_eq!((granted_max(32.0, 4.0), granted_max(32.0, 64.0)), (36.0, 96.0));
+        assert_eq!((granted_standing(32.0, 4.0, 5.0), granted_standing(32.0, 64.0, 5.0)), (27.0, 59.0));
     }
 
     #[test]

@@ -52,7 +52,7 @@ section! {
             ours = true;
         }
         /// Lower bound of the timeout. Between real processes at least 40 ms if all links have `llr`. In virtual time the round trip, the
-        /// delay of an acknowledgement and one window.
+        /// delay of an acknowledgement, one window, and the queue that `congestion` permits.
         timeout_min_ns: u64 {
             key = "timeout_min";
             form = Kind::Time(MICROSECOND_NS, HOUR_NS);

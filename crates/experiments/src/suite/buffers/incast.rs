@@ -13,7 +13,7 @@ use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::Stage;
-use crate::theory::congestion::{fairness, granted_max, queue_max, queue_swing};
+use crate::theory::congestion::{fairness, granted_max, granted_standing, queue_max, queue_swing};
 use crate::theory::wire::serialisation_ns;
 use crate::traffic::{Flow, Kind};
 
@@ -44,11 +44,12 @@ pub(in crate::suite) static INCAST: Experiment = Experiment {
     number: 29,
     name: "incast",
     question: "Does congestion control keep the queue of an incast short, and its senders equal, without losses?",
-    formula: "marks: longest queue <= K + N, it swings by sqrt(2 N (C R + K)) / 2 at most; grants: longest queue <= P + N; \
-              a short put takes the queue's time; fairness >= 0.95; no loss; link full",
+    formula: "marks: longest queue <= K + N, it swings by sqrt(2 N (C R + K)) / 2 at most; grants: longest queue <= P + N, it \
+              stands at max(P, N) - R; a short put waits for the queue; fairness >= 0.95; no loss; link full",
     theory: "Senders learn of a mark one round trip after the packet that met a queue of K, and add one packet each until then (DCTCP, \
              Alizadeh et al. 2010). C R are the packets that a round trip without queues holds. A receiver that grants P packets in total has \
-             at most these on their way to it, and one packet of each sender that has no grant. Fairness is Jain's index of the puts of all \
+             at most these on their way to it, and one packet of each sender that has no grant; R packets are missing in the queue while grants \
+             return, three cables and a frame after a packet has left it. Fairness is Jain's index of the puts of all \
              senders (Jain, Chiu and Hawe 1984).",
     perturbs: "packets above which a queue marks, and packets that the target grants",
     knobs: &[Knob {
@@ -118,31 +119,34 @@ struct Property {
 fn properties(rule: Rule, senders: f64) -> [Property; 6] {
     let [queue, shortest, fairness, losses, load, short] = rule.series();
     let most = rule.queue_max(senders);
+    let base_us = (2_000.0 + frame_ns()) / 1e3;
     // Under marks, packets on cables are beside the queue. Grants count them.
-    let (least, longest) = match rule {
-        Rule::Marks => (LIMIT as f64, most + IN_FLIGHT),
-        Rule::Grants => (POOL as f64, most),
+    let (longest, shortest_expected, shortest_range, short_expected, short_range) = match rule {
+        Rule::Marks => {
+            let trough = most - 2.0 * queue_swing(LIMIT as f64, senders, IN_FLIGHT);
+            let short_us = [trough, most + IN_FLIGHT].map(|queue| queue * frame_ns() / 1e3 + base_us);
+            let short = Tolerance::Between(short_us[0], short_us[1]);
+            let longest = Tolerance::Between(LIMIT as f64, most + IN_FLIGHT);
+            (longest, most, Tolerance::Between(trough, most), short_us[1], short)
+        }
+        Rule::Grants => {
+            let standing = granted_standing(POOL as f64, senders, returning());
+            let short_us = standing * frame_ns() / 1e3 + base_us;
+            let shortest = Tolerance::Between(standing - 1.5, standing + 1.5);
+            (Tolerance::Between(standing, most), standing, shortest, short_us, Tolerance::Relative(0.05))
+        }
     };
-    let trough = match rule {
-        Rule::Marks => most - 2.0 * queue_swing(LIMIT as f64, senders, IN_FLIGHT),
-        // Grants that are on their way back are packets that are missing in the queue.
-        Rule::Grants => POOL as f64 - IN_FLIGHT,
-    };
-    let short_max = (longest + IN_FLIGHT) * frame_ns() / 1e3;
-    let short_min = trough.max(0.0) * frame_ns() / 1e3;
     let property =
         |series, what, expected, tolerance, value| Property { series, what, expected, tolerance, value };
     [
-        property(queue, "packets", most, Tolerance::Between(least, longest), |outcome| outcome.queue_max),
-        property(shortest, "packets", most, Tolerance::Between(trough, most), |outcome| outcome.queue_min),
+        property(queue, "packets", most, longest, |outcome| outcome.queue_max),
+        property(shortest, "packets", shortest_expected, shortest_range, |outcome| outcome.queue_min),
         property(fairness, "Jain's index", 1.0, Tolerance::Between(FAIR, 1.0), |outcome| outcome.fairness),
         property(losses, "frames lost or sent again", 0.0, Tolerance::Exact, |outcome| outcome.lost),
         property(load, "share of the link that is used", 1.0, Tolerance::Relative(0.01), |outcome| {
             outcome.load
         }),
-        property(short, "median time (us)", short_max, Tolerance::Between(short_min, short_max), |outcome| {
-            outcome.short_us
-        }),
+        property(short, "median time (us)", short_expected, short_range, |outcome| outcome.short_us),
     ]
 }
 
@@ -244,6 +248,11 @@ fn lost(stage: &Stage) -> u64 {
     let ports = (0..stage.plan().endpoint_count() as u16).map(PortId);
     let dropped = ports.map(|port| stage.simulation.counters(switch, port).dropped.iter().sum::<u64>());
     dropped.sum::<u64>() + stage.retransmitted()
+}
+
+/// Returns the packets that leave a full link while a packet crosses the last cable and its grant two more.
+fn returning() -> f64 {
+    (frame_ns() + 3.0 * 500.0) / frame_ns()
 }
 
 /// Returns the time of a frame on the link, with preamble and gap.
