@@ -3,7 +3,9 @@
 //! Closed forms, with alpha the latency of one step and S the bytes of the whole array (Hockney 1994; Thakur,
 //! Rabenseifner and Gropp 2005). They are sums of a few moves that all ranks make at once; [`Moves`] has the cost of a move
 //! on each topology. On a ring a message over *h* hops pays alpha *h* times and shares its links
-//! with the others of the same move.
+//! with the others of the same move. On a torus, a hypercube and a rack of leaves and spines the links that messages share are counted
+//! (`paths.rs`): a move takes alpha times the hops of its longest path, and beta times the bytes on its busiest link. A ring of ranks passes
+//! all links of the ring in turn, so its steps take the mean of their hops.
 //!
 //! Parts are taken as equal, except where ranks move one part at a time: a ring and a pairwise exchange take as long as if all
 //! parts were as large as the largest.
@@ -18,6 +20,7 @@
 use crate::algorithm::{Algorithm, DIRECT_SERVERS_MAX, Request, SEGMENTS_MAX, Servers};
 use crate::collective::Collective;
 use crate::fabric::{Fabric, TopologyKind};
+use crate::paths::{Paths, Usage};
 
 use core::num::NonZeroUsize;
 
@@ -26,18 +29,18 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
     if request.ranks < 2 {
         return 0.0;
     }
-    let moves = Moves { fabric, ranks: request.ranks };
+    let moves = Moves::of(fabric, request.ranks);
     let ranks = request.ranks as f64;
     let hops = ranks - 1.0;
     let is_scan = matches!(request.collective, Collective::Scan | Collective::ExclusiveScan);
     // An all-reduce is a reduce-scatter and an all-gather, which cost the same.
     let phases = if request.collective == Collective::AllReduce { 2.0 } else { 1.0 };
     match algorithm {
-        Algorithm::Ring if is_scan => hops * moves.shift_ns(1, bytes),
+        Algorithm::Ring if is_scan => hops * moves.ring_ns(bytes),
         // The middle link of a ring, and the links of the first and the last rank of a star, carry as much as if all pairs
         // exchanged arrays in both directions.
         Algorithm::Direct if is_scan => moves.all_pairs_ns(bytes),
-        Algorithm::Ring => phases * hops * moves.shift_ns(1, longest_part(request, bytes)),
+        Algorithm::Ring => phases * hops * moves.ring_ns(longest_part(request, bytes)),
         Algorithm::BidirectionalRing => {
             phases * hops * moves.both_neighbours_ns(longest_part(request, bytes) / 2.0)
         }
@@ -56,7 +59,7 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         Algorithm::Binomial => moves.powers_of_two().map(|distance| moves.alone_ns(distance, bytes)).sum(),
         Algorithm::RingPipeline { segments } => {
             let segments = segments.get() as f64;
-            (ranks - 2.0 + segments) * moves.shift_ns(1, bytes / segments)
+            (ranks - 2.0 + segments) * moves.ring_ns(bytes / segments)
         }
         Algorithm::Dissemination => moves.powers_of_two().map(|distance| moves.shift_ns(distance, 0.0)).sum(),
         Algorithm::TwoLevel => two_level_ns(request, fabric),
@@ -102,7 +105,7 @@ pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algori
 
 /// Returns the number of segments that makes a pipelined broadcast fastest, `sqrt((N - 2) S beta / alpha)`.
 pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) -> NonZeroUsize {
-    let moves = Moves { fabric, ranks: request.ranks };
+    let moves = Moves::of(fabric, request.ranks);
     let transfer_ns = bytes * moves.beta_alone();
     let best = (request.ranks.saturating_sub(2) as f64 * transfer_ns / fabric.alpha_ns).sqrt();
     let most = request.elements.clamp(1, SEGMENTS_MAX);
@@ -114,7 +117,7 @@ pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) 
 /// Returns the time of a two-level barrier. Leaders are assumed at equal distances.
 fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
     let leaders = Servers::new(request.servers, request.ranks).count();
-    let moves = Moves { fabric, ranks: request.ranks };
+    let moves = Moves::of(fabric, request.ranks);
     let spacing = request.ranks / leaders;
     let mut time_ns = if leaders < request.ranks { 2.0 * fabric.local_alpha_ns } else { 0.0 };
     let mut distance = 1;
@@ -131,7 +134,7 @@ fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
 /// S of the L S bytes, and otherwise S of the L S bytes that ranks need come from outside or are at a rank already.
 fn hierarchical_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric) -> f64 {
     let levels = Levels::of(request);
-    let moves = Moves { fabric, ranks: request.ranks };
+    let moves = Moves::of(fabric, request.ranks);
     let inside_bytes = (levels.largest - 1.0) * bytes;
     let inside_ns = if levels.largest > 1.0 {
         fabric.local_alpha_ns + inside_bytes * fabric.local_ns_per_byte
@@ -191,17 +194,44 @@ impl Levels {
 struct Moves<'a> {
     fabric: &'a Fabric,
     ranks: usize,
+    /// Paths of a topology whose links are counted.
+    paths: Option<Paths>,
 }
 
-impl Moves<'_> {
+impl<'a> Moves<'a> {
+    fn of(fabric: &'a Fabric, ranks: usize) -> Self {
+        Self { fabric, ranks, paths: Paths::of(fabric.kind, ranks) }
+    }
+
+    /// Cost of messages of `bytes` that use these links.
+    fn counted_ns(&self, usage: Usage, bytes: f64) -> f64 {
+        usage.longest * self.fabric.alpha_ns + usage.busiest * bytes * self.beta_alone()
+    }
+
+    /// Mean cost of a step in which every rank sends `bytes` to the next, when it has got those of the previous one.
+    fn ring_ns(&self, bytes: f64) -> f64 {
+        let Some(paths) = &self.paths else { return self.shift_ns(1, bytes) };
+        let usage = paths.usage((0..self.ranks).map(|rank| (rank, (rank + 1) % self.ranks)));
+        self.counted_ns(Usage { longest: usage.mean, ..usage }, bytes)
+    }
+
     /// Cost if every rank sends `bytes` to the rank at this distance (or to its partner there).
     fn shift_ns(&self, distance: usize, bytes: f64) -> f64 {
+        if let Some(paths) = &self.paths {
+            let shifted = (0..self.ranks).map(|rank| (rank, (rank + distance) % self.ranks));
+            return self.counted_ns(paths.usage(shifted), bytes);
+        }
         let hops = self.hops(distance);
         hops * (self.fabric.alpha_ns + bytes * self.beta_alone())
     }
 
     /// Cost if every rank sends `bytes` to the next rank and as much to the previous one.
     fn both_neighbours_ns(&self, bytes: f64) -> f64 {
+        if let Some(paths) = &self.paths {
+            let neighbours = |rank: usize| [1, self.ranks - 1].map(|step| (rank, (rank + step) % self.ranks));
+            let usage = paths.usage((0..self.ranks).flat_map(neighbours));
+            return self.counted_ns(Usage { longest: usage.mean, ..usage }, bytes);
+        }
         // Two ranks have the same peer, and usually the same link, on both sides.
         let shares = self.ranks == 2 || self.at_switch();
         self.fabric.alpha_ns + bytes * self.beta_alone() * if shares { 2.0 } else { 1.0 }
@@ -209,30 +239,40 @@ impl Moves<'_> {
 
     /// Cost if every rank sends `bytes` to every other.
     fn all_pairs_ns(&self, bytes: f64) -> f64 {
+        if let Some(paths) = &self.paths {
+            return self.counted_ns(paths.all_pairs(), bytes);
+        }
         let (alpha_ns, peers) = (self.fabric.alpha_ns, self.ranks - 1);
         let load = match self.fabric.kind {
             TopologyKind::Mesh => 1.0,
-            TopologyKind::Star | TopologyKind::Custom => peers as f64,
             // Hops of all messages of one rank, over its two outgoing links; antipodal traffic uses both directions.
             TopologyKind::Ring if self.ranks == 2 => 1.0,
             TopologyKind::Ring => (self.ranks * self.ranks / 4) as f64 / 2.0,
+            _ => peers as f64,
         };
         self.hops(self.ranks / 2) * alpha_ns + load * bytes * self.beta_alone()
     }
 
     /// Cost if one rank sends `bytes` to each other rank, or receives them.
     fn root_ns(&self, bytes: f64) -> f64 {
+        if let Some(paths) = &self.paths {
+            return self.counted_ns(paths.from_root(), bytes);
+        }
         let peers = self.ranks - 1;
         let load = match self.fabric.kind {
             TopologyKind::Mesh => 1,
-            TopologyKind::Star | TopologyKind::Custom => peers,
             TopologyKind::Ring => peers.div_ceil(2),
+            _ => peers,
         };
         self.hops(self.ranks / 2) * self.fabric.alpha_ns + load as f64 * bytes * self.beta_alone()
     }
 
-    /// Cost of messages over this distance that share no link with each other.
+    /// Cost of the messages of a binomial tree over this distance. On a ring they share no link with each other.
     fn alone_ns(&self, distance: usize, bytes: f64) -> f64 {
+        if let Some(paths) = &self.paths {
+            let senders = (0..self.ranks.saturating_sub(distance)).step_by(2 * distance);
+            return self.counted_ns(paths.usage(senders.map(|rank| (rank, rank + distance))), bytes);
+        }
         self.hops(distance) * self.fabric.alpha_ns + bytes * self.beta_alone()
     }
 
@@ -244,10 +284,10 @@ impl Moves<'_> {
         }
         let load = match self.fabric.kind {
             TopologyKind::Mesh => 1.0,
-            TopologyKind::Star | TopologyKind::Custom => peers,
             TopologyKind::Ring if self.ranks == 2 => 1.0,
             // As for all pairs, with N/M hops between neighbouring servers, and one sender in each of them and in each lane.
             TopologyKind::Ring => levels.lanes * (levels.servers * levels.servers / 4.0).floor() / 2.0,
+            _ => peers,
         };
         self.hops(self.ranks / 2) * self.fabric.alpha_ns + load * bytes * self.beta_alone()
     }
@@ -261,8 +301,8 @@ impl Moves<'_> {
         if servers <= DIRECT_SERVERS_MAX {
             let load = match self.fabric.kind {
                 TopologyKind::Mesh => 1.0,
-                TopologyKind::Star | TopologyKind::Custom => levels.servers - 1.0,
                 TopologyKind::Ring => levels.lanes * (levels.servers / 2.0).floor(),
+                _ => levels.servers - 1.0,
             };
             return self.hops(self.ranks / 2) * self.fabric.alpha_ns + load * bytes * self.beta_alone();
         }
@@ -276,9 +316,21 @@ impl Moves<'_> {
     fn halving_doubling_ns(&self, bytes: f64) -> f64 {
         let core = 1_usize << self.ranks.ilog2();
         let halvings: f64 =
-            (0..core.ilog2()).map(|bit| self.shift_ns(1 << bit, bytes / f64::from(2 << bit))).sum();
-        let fold = if core == self.ranks { 0.0 } else { self.shift_ns(core, bytes) };
+            (0..core.ilog2()).map(|bit| self.exchange_ns(core, 1 << bit, bytes / f64::from(2 << bit))).sum();
+        let fold = if core == self.ranks { 0.0 } else { self.fold_ns(core, bytes) };
         2.0 * (halvings + fold)
+    }
+
+    /// Cost if each of the first ranks exchanges `bytes` with the rank whose number differs in this bit.
+    fn exchange_ns(&self, ranks: usize, bit: usize, bytes: f64) -> f64 {
+        let Some(paths) = &self.paths else { return self.shift_ns(bit, bytes) };
+        self.counted_ns(paths.usage((0..ranks).map(|rank| (rank, rank ^ bit))), bytes)
+    }
+
+    /// Cost if each rank behind the first ones sends `bytes` to one of them.
+    fn fold_ns(&self, first: usize, bytes: f64) -> f64 {
+        let Some(paths) = &self.paths else { return self.shift_ns(first, bytes) };
+        self.counted_ns(paths.usage((first..self.ranks).map(|rank| (rank, rank - first))), bytes)
     }
 
     /// Returns 1, 2, 4, ... below the number of ranks.
@@ -289,7 +341,9 @@ impl Moves<'_> {
     /// Returns the nanoseconds per byte of a message that shares its path with no other.
     fn beta_alone(&self) -> f64 {
         match self.fabric.kind {
-            TopologyKind::Star => self.fabric.link_ns_per_byte / f64::from(self.fabric.planes.max(1)),
+            TopologyKind::Star | TopologyKind::LeafSpine { .. } => {
+                self.fabric.link_ns_per_byte / f64::from(self.fabric.planes.max(1))
+            }
             _ => self.fabric.link_ns_per_byte,
         }
     }

@@ -9,11 +9,25 @@ pub enum TopologyKind {
     Star,
     /// Each rank linked to each other.
     Mesh,
+    /// Each rank linked to the next and the previous one of each dimension; the first coordinate grows fastest with the rank.
+    Torus {
+        /// Ranks of each dimension; 1 for dimensions that the torus does not have.
+        sizes: [u32; 3],
+    },
+    /// Two ranks linked if their numbers differ in one bit.
+    Hypercube,
+    /// Each rank linked to a leaf switch per plane, each leaf to spine switches. Ranks are numbered leaf by leaf.
+    LeafSpine {
+        /// Ranks of each leaf.
+        ranks_per_leaf: u32,
+        /// Links of a leaf to spines, in one plane.
+        uplinks: u32,
+    },
     /// Anything else; estimated like a star of one plane.
     Custom,
 }
 
-/// Returns the kind of a rack, and the planes of a star. Derived from the links, not from a name: `links` are pairs of
+/// Returns the kind of a rack, and the planes of a star: a ring, a star, a mesh, or `Custom` for all others. Derived from the links, not from a name: `links` are pairs of
 /// members, of which the first `ranks` are ranks and the next `switches` are switches.
 #[must_use]
 pub fn kind_of(ranks: usize, switches: usize, links: &[(usize, usize)]) -> (TopologyKind, u32) {
@@ -36,9 +50,10 @@ pub fn kind_of(ranks: usize, switches: usize, links: &[(usize, usize)]) -> (Topo
 pub struct Fabric {
     /// Kind of the topology.
     pub kind: TopologyKind,
-    /// Planes of a star, over which a rank's traffic spreads.
+    /// Planes of a star, or of leaves and spines, over which a rank's traffic spreads.
     pub planes: u32,
-    /// Time from a put to its signal at a neighbour, without data: "alpha".
+    /// Time from a put to its signal at a neighbour, without data: "alpha". Ranks of one leaf are neighbours, and a path to another leaf takes two
+    /// such times.
     pub alpha_ns: f64,
     /// Time per byte of one link: "beta", one over the rate.
     pub link_ns_per_byte: f64,

@@ -22,6 +22,7 @@ mod fabric;
 pub mod fingerprint;
 mod named;
 pub mod partition;
+mod paths;
 pub mod print;
 mod reason;
 pub mod reduce;

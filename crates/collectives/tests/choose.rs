@@ -80,6 +80,32 @@ fn all_reduce_takes_the_times_that_the_closed_forms_give() {
 }
 
 #[test]
+fn shapes_of_several_hops_share_their_links() {
+    let (a, b, s) = (ALPHA_NS, RATE, 1_048_576.0);
+    let of = |kind, algorithm| time_ns(&chosen(Collective::AllReduce, 16, 1 << 20, &fabric(kind)), algorithm);
+    // Recursive halving and doubling was made for hypercubes: each partner is a neighbour.
+    let halving = of(TopologyKind::Hypercube, Algorithm::HalvingDoubling);
+    assert_close(halving, 8.0 * a + 2.0 * 15.0 / 16.0 * s / b, "halving-doubling, hypercube");
+    // Half of the messages cross the middle of a cube, 8 x 8 over eight links.
+    let bisected = of(TopologyKind::Hypercube, Algorithm::TwoShot);
+    assert_close(bisected, 2.0 * (4.0 * a + 8.0 * s / 16.0 / b), "two-shot, hypercube");
+    let torus = TopologyKind::Torus { sizes: [4, 4, 1] };
+    // Each of four rows passes one message per round to the next row, by one hop more.
+    assert_close(of(torus, Algorithm::Ring), 30.0 * (20.0 / 16.0 * a + s / 16.0 / b), "ring, torus");
+    // A cut between two columns is two times four links wide in a direction, for 8 x 8 messages.
+    assert_close(of(torus, Algorithm::OneShot), 4.0 * a + 8.0 * s / b, "one-shot, torus");
+    let leaves = |uplinks| TopologyKind::LeafSpine { ranks_per_leaf: 4, uplinks };
+    // As on a star, with two switches more in between.
+    let wide = of(leaves(4), Algorithm::TwoShot);
+    assert_close(wide, 2.0 * (2.0 * a + 15.0 * s / 16.0 / b), "two-shot, as many links up as down");
+    // Four ranks send to twelve over one link.
+    let narrow = of(leaves(1), Algorithm::TwoShot);
+    assert_close(narrow, 2.0 * (2.0 * a + 48.0 * s / 16.0 / b), "two-shot, one link up");
+    // A ring of ranks leaves each leaf once.
+    assert_close(of(leaves(1), Algorithm::Ring), 30.0 * (1.25 * a + s / 16.0 / b), "ring, one link up");
+}
+
+#[test]
 fn reduce_scatter_and_all_gather_take_half_of_it() {
     for kind in [TopologyKind::Ring, TopologyKind::Star, TopologyKind::Mesh, TopologyKind::Custom] {
         for algorithm in [Algorithm::Ring, Algorithm::BidirectionalRing] {
