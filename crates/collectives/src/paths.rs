@@ -4,8 +4,8 @@
 //! the fabric: a torus and a hypercube correct one coordinate after the other, the first one first, each by the shorter direction; a message to
 //! another leaf crosses one spine. A leaf is assumed to divide its traffic equally among its uplinks.
 //!
-//! The two directions of a ring of even size are equally long for its opposite rank. Where every rank sends to all others, half of such messages
-//! take each direction. Where every rank sends one message, the busiest link is taken as if all of them took the same direction.
+//! The two directions of a ring of even size are equally long for its opposite rank. A pair of ranks uses one of them, and the choice of all pairs is
+//! uneven. So the busiest link is taken as if all of such messages took the same direction, except those of a single root.
 
 use crate::fabric::TopologyKind;
 
@@ -83,12 +83,10 @@ impl Paths {
         match self {
             Self::Grid { sizes, ranks } => {
                 let used = sizes.iter().filter(|size| **size > 1);
-                // Hops in a ring from one rank to all others.
+                // Hops in a ring from one rank to all others, and those in the direction that has the opposite rank.
                 let hops = |size: &usize| (size * size / 4) as f64;
-                let busiest = used.clone().map(|size| {
-                    let directions = if *size == 2 { 1.0 } else { 2.0 };
-                    (ranks / size) as f64 * hops(size) / directions
-                });
+                let next = |size: &usize| (size / 2 * (size / 2 + 1) / 2) as f64;
+                let busiest = used.clone().map(|size| (ranks / size) as f64 * next(size));
                 let mean: f64 = used.clone().map(|size| hops(size) * (ranks / size) as f64).sum();
                 Usage {
                     longest: used.clone().map(|size| (size / 2) as f64).sum(),
@@ -196,10 +194,7 @@ mod tests {
         for sizes in [&[4, 4][..], &[5, 3], &[4, 3, 2], &[2, 2, 2], &[6, 1, 1], &[2; 5]] {
             let paths = grid(sizes);
             let ranks = sizes.iter().product();
-            let mut loads = vec![0.0; 2 * sizes.len() * ranks];
-            let hops = pairs(ranks).map(|pair| walk(sizes, pair, &[0.5, 0.5], &mut loads));
-            let counted = Usage::without_loads(hops).with(&loads);
-            assert_close(paths.all_pairs(), counted, &format!("{sizes:?}"));
+            assert_close(paths.all_pairs(), paths.usage(pairs(ranks)), &format!("{sizes:?}"));
         }
         for (ranks_per_leaf, uplinks) in [(4, 4.0), (4, 1.0), (2, 8.0)] {
             let paths = Paths::Leaves { ranks_per_leaf, uplinks, ranks: 16 };

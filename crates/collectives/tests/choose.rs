@@ -92,8 +92,12 @@ fn shapes_of_several_hops_share_their_links() {
     let torus = TopologyKind::Torus { sizes: [4, 4, 1] };
     // Each of four rows passes one message per round to the next row, by one hop more.
     assert_close(of(torus, Algorithm::Ring), 30.0 * (20.0 / 16.0 * a + s / 16.0 / b), "ring, torus");
-    // A cut between two columns is two times four links wide in a direction, for 8 x 8 messages.
-    assert_close(of(torus, Algorithm::OneShot), 4.0 * a + 8.0 * s / b, "one-shot, torus");
+    // In a direction of a ring, four messages go to the next rank, and four take two hops to the opposite one.
+    assert_close(of(torus, Algorithm::OneShot), 4.0 * a + 12.0 * s / b, "one-shot, torus of even sizes");
+    // In rings of five, both directions are equal: five messages of one hop and five of two cross links in each.
+    let odd = fabric(TopologyKind::Torus { sizes: [5, 5, 1] });
+    let odd = time_ns(&chosen(Collective::AllReduce, 25, 1 << 20, &odd), Algorithm::OneShot);
+    assert_close(odd, 4.0 * a + (5.0 + 10.0) * s / b, "one-shot, torus of odd sizes");
     let leaves = |uplinks| TopologyKind::LeafSpine { ranks_per_leaf: 4, uplinks };
     // As on a star, with two switches more in between.
     let wide = of(leaves(4), Algorithm::TwoShot);
