@@ -31,6 +31,20 @@ fn the_number_of_events_can_be_limited() {
 }
 
 #[test]
+fn a_run_can_be_ended_early_and_goes_on_as_if_it_had_not_been() {
+    let whole = Simulation::new(&plan(TEXT), 1, Counting::jobs(2, 100_000)).run().unwrap();
+    let mut simulation = Simulation::new(&plan(TEXT), 1, Counting::jobs(2, 100_000));
+    let mut looks = 0;
+    let ended = simulation.run_while(500, |_| {
+        looks += 1;
+        looks < 3
+    });
+    assert_eq!((ended.unwrap(), looks), (None, 3));
+    assert!(simulation.now() < whole.ended_at, "the jobs are not over");
+    assert_eq!(simulation.run_while(500, |_| true).unwrap(), Some(whole));
+}
+
+#[test]
 fn the_run_waits_only_for_living_members() {
     let jobs: Vec<Box<dyn Job>> = vec![Box::new(Idle), Box::new(Idle)];
     let mut simulation = Simulation::new(&plan(TEXT), 1, jobs);

@@ -270,25 +270,58 @@ impl Simulation {
 
     /// Runs like [`Self::run`], and calls `look` after each `every` events, and at the end.
     pub fn run_watched(&mut self, every: u64, mut look: impl FnMut(&Self)) -> Result<Outcome, Stalled> {
-        let ended = self.run_until_jobs_end(every, &mut look);
-        self.memories.settle_all();
-        ended?;
+        let looked = |simulation: &Self| {
+            look(simulation);
+            true
+        };
+        self.run_until_jobs_end(every, looked)?;
         look(self);
-        Ok(Outcome {
+        Ok(self.outcome())
+    }
+
+    /// Runs like [`Self::run`], and calls `goes_on` after each `every` events. Returns `None` if it returned false: jobs are not over then.
+    pub fn run_while(
+        &mut self,
+        every: u64,
+        goes_on: impl FnMut(&Self) -> bool,
+    ) -> Result<Option<Outcome>, Stalled> {
+        let is_over = self.run_until_jobs_end(every, goes_on)?;
+        Ok(is_over.then(|| self.outcome()))
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome {
             ended_at: self.now,
             trace_hash: self.trace_hash(),
             members: self.seats.iter().map(|seat| seat.state()).collect(),
             statistics: self.statistics(),
-        })
+        }
     }
 
-    fn run_until_jobs_end(&mut self, every: u64, look: &mut impl FnMut(&Self)) -> Result<(), Stalled> {
+    /// Runs until all jobs are over, and returns true; or until `goes_on` returns false, and returns false.
+    fn run_until_jobs_end(
+        &mut self,
+        every: u64,
+        goes_on: impl FnMut(&Self) -> bool,
+    ) -> Result<bool, Stalled> {
+        let ended = self.runs_until_jobs_end(every, goes_on);
+        self.memories.settle_all();
+        ended
+    }
+
+    fn runs_until_jobs_end(
+        &mut self,
+        every: u64,
+        mut goes_on: impl FnMut(&Self) -> bool,
+    ) -> Result<bool, Stalled> {
         let mut next_look = every;
         while self.awaited > 0 {
             if self.statistics.events_handled >= next_look {
                 next_look = self.statistics.events_handled.saturating_add(every);
                 self.memories.settle_all();
-                look(self);
+                if !goes_on(self) {
+                    return Ok(false);
+                }
             }
             let Some(at) = self.fabric.queue.next_at() else {
                 return Err(self.stalled(StallCause::NothingScheduled));
@@ -297,7 +330,7 @@ impl Simulation {
             let until = self.ahead_until(at, self.watchdog.deadline());
             if until > at { self.run_ahead(until, true)? } else { self.step(at)? }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Handles all events up to `until`, and sets the time to it. Jobs need not be over, and may wait for ever: only a
