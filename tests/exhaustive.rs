@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use support::schema::mistakes;
 use support::{Ended, rackloom, scratch, topology};
 
 struct Campaign {
@@ -22,6 +23,7 @@ impl Campaign {
     /// Returns name of the parts, outcome and goodput of each case.
     fn outcomes(&self) -> Vec<(String, String, f64)> {
         assert_eq!(self.ended.code, Some(0), "{}\n{}", self.ended.stdout, self.ended.stderr);
+        assert_eq!(mistakes("exhaustive", &self.result), [""; 0]);
         let cases = self.result["outcomes"].as_array().expect("a list of cases").iter();
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let names = |case: &Value| {
@@ -106,6 +108,47 @@ fn a_switch_of_two_is_survived_and_the_expected_goodput_is_as_by_hand() {
     assert!(campaign.ended.stdout.contains("expected goodput: "), "{}", campaign.ended.stdout);
 }
 
+/// A star with two planes goes on without one switch. With a cable of the other plane it has no path to the node at that cable.
+#[test]
+fn a_cable_and_a_switch_at_once_lose_the_job_only_in_different_planes() {
+    let options = ["--exhaustive", "links+switches", "--set", "planes=2", "--collective", "all-reduce"];
+    let campaign =
+        campaign("star-4.yaml", &[&options[..], &["--bytes", "4KiB", "--algorithm", "two-shot"]].concat());
+    let outcomes = campaign.outcomes();
+    // Eight cables and two switches.
+    assert_eq!(outcomes.len(), 16);
+    for (parts, outcome, _) in &outcomes {
+        let (cable, switch) = parts.split_once(" + ").expect("two parts");
+        assert!(cable.contains("--") && !switch.contains("--"), "{parts}");
+        let is_of_switch = cable.ends_with(&format!("--{switch}"));
+        assert_eq!(outcome == "lost", !is_of_switch, "{parts}: {outcome}");
+    }
+    assert!(
+        campaign.result["outcomes"]
+            .as_array()
+            .is_some_and(|cases| cases.iter().all(|case| case["kind"] == "links+switches"))
+    );
+}
+
+/// States in which a cable and a switch are down have a probability of their own, and the rates of both.
+#[test]
+fn pairs_across_kinds_count_in_the_expected_goodput() {
+    let options = ["--set", "planes=2", "--collective", "all-reduce", "--bytes", "4KiB", "--repair", "10h"];
+    let rates = ["--algorithm", "two-shot", "--failure-rates", "links=0.01/h,switches=0.02/h"];
+    let covered = |exhaustive: &str| {
+        let parts = [&["--exhaustive", exhaustive][..], &options, &rates].concat();
+        let campaign = campaign("star-4.yaml", &parts);
+        campaign.outcomes();
+        campaign.result["expected"]["covered"].as_f64().expect("a number")
+    };
+    let alone = covered("links:1,switches:1");
+    let across = covered("links:1,switches:1,switches+links");
+    // Eight cables with the ratio 0.1, two switches with 0.2, and 16 pairs of both.
+    let healthy = 1.1_f64.powi(-8) * 1.2_f64.powi(-2);
+    assert!((alone - healthy * (1.0 + 8.0 * 0.1 + 2.0 * 0.2)).abs() < 1e-9, "{alone}");
+    assert!((across - alone - healthy * 16.0 * 0.1 * 0.2).abs() < 1e-9, "{across} and {alone}");
+}
+
 #[test]
 fn a_lost_node_ends_the_job_unless_the_others_go_on() {
     let job =
@@ -125,6 +168,8 @@ fn mistakes_name_the_option_and_have_a_hint() {
     for (arguments, parts) in [
         (&["--exhaustive", "planes:1"][..], &["links, switches or nodes"][..]),
         (&["--exhaustive", "links:3"], &["links:1"]),
+        (&["--exhaustive", "links+cables"], &["`cables` are no parts", "links+switches"]),
+        (&["--exhaustive", "links+switches"], &["--exhaustive", "the rack has no such parts"]),
         (&["--exhaustive", "switches:1"], &["--exhaustive", "the rack has no such parts"]),
         (&["--exhaustive", "links:1", "--engine", "processes"], &["virtual time"]),
         (

@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use support::schema::mistakes;
 use support::{Ended, rack_file, rackloom, scratch, topology};
 
 fn recommend(arguments: &[&str]) -> (Ended, Value) {
@@ -11,7 +12,11 @@ fn recommend(arguments: &[&str]) -> (Ended, Value) {
     let ended =
         rackloom(&["recommend", file, "--collective", "all-reduce", "--json", json]).with(arguments).finish();
     let text = std::fs::read_to_string(json).unwrap_or_else(|_| "null".to_owned());
-    (ended, serde_json::from_str(&text).expect("JSON"))
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    if !result.is_null() {
+        assert_eq!(mistakes("recommend", &result), [""; 0]);
+    }
+    (ended, result)
 }
 
 fn number(value: &Value) -> f64 {
@@ -62,8 +67,9 @@ fn candidates_have_reasons_and_a_target_that_none_meets_is_said() {
     assert_eq!(ended.code, Some(1), "{}\n{}", ended.stdout, ended.stderr);
     assert!(result["recommended"].is_null());
     let candidates = result["candidates"].as_array().expect("a list");
-    // Two planes, a ring and a mesh, of two sizes.
-    assert_eq!(candidates.len(), 8);
+    // Of each of two sizes: a star with one plane or two, a ring, a mesh, leaves with as many spines as nodes or half as many and with one
+    // plane or two, tori of two and of three dimensions, and a hypercube.
+    assert_eq!(candidates.len(), 2 * (2 + 1 + 1 + 2 * 2 + 2 + 1));
     let reasons: Vec<_> = candidates.iter().map(|one| one["reason"].as_str().expect("a reason")).collect();
     assert!(reasons.iter().all(|reason| !reason.is_empty()), "{reasons:?}");
     let ring =
@@ -83,6 +89,147 @@ fn a_large_array_is_scaled_and_the_table_says_so() {
     // Three links of 12.5 GB/s at most.
     let found = number(&best["busbw_GBps"]);
     assert!((30.0..=37.5).contains(&found), "{found}");
+}
+
+/// Returns the candidates of a search, for which the sizes of a shape do not exist.
+#[test]
+fn numbers_of_nodes_that_a_shape_cannot_have_are_rejected_with_the_reason() {
+    let shapes = ["--shapes", "torus,hypercube,leaf-spine", "--nodes", "6,7,8", "--target", "busbw=0.01"];
+    let (ended, result) = recommend(&[&["--bytes", "64KiB", "--all"][..], &shapes].concat());
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    let candidates = result["candidates"].as_array().expect("a list");
+    let of = |nodes: u64, shape: &str| {
+        let meant = candidates.iter().filter(|one| one["nodes"] == nodes && one["shape"] == shape);
+        meant.map(|one| (one["sizes"].as_str().expect("a text"), one)).collect::<Vec<_>>()
+    };
+    let possible = |nodes: u64, shape: &str| {
+        let possible = of(nodes, shape).into_iter().filter(|(_, one)| one["state"] != "impossible");
+        let mut sizes: Vec<_> = possible.map(|(sizes, _)| sizes).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(possible(8, "torus"), ["2x2x2", "4x2"]);
+    assert_eq!(possible(6, "torus"), ["3x2"]);
+    assert_eq!(possible(8, "leaf-spine"), ["4x2, 1 spine", "4x2, 2 spines"]);
+    assert_eq!(possible(8, "hypercube"), [""]);
+    for (nodes, shape, reason) in [
+        (7, "torus", "the number of nodes is prime"),
+        (6, "torus", "fewer than three factors"),
+        (6, "hypercube", "no power of two"),
+        (7, "leaf-spine", "the number of nodes is prime"),
+    ] {
+        let rejected = of(nodes, shape).into_iter().filter(|(_, one)| one["state"] == "impossible");
+        let reasons: Vec<_> = rejected.map(|(_, one)| one["reason"].as_str().expect("a text")).collect();
+        assert!(!reasons.is_empty(), "{nodes} nodes, {shape}");
+        assert!(reasons.iter().any(|text| text.contains(reason)), "{nodes} nodes, {shape}: {reasons:?}");
+        assert!(ended.stdout.contains(reason), "{reason} in\n{}", ended.stdout);
+    }
+    // If no number has such a rack, the command line is wrong.
+    let (ended, _) =
+        recommend(&["--bytes", "64KiB", "--shapes", "hypercube", "--nodes", "6", "--target", "busbw=1.0"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("no power of two") && ended.stderr.contains("--nodes"), "{}", ended.stderr);
+}
+
+/// Shapes of sixteen nodes, algorithms, policies of paths, and the band in which the estimate over the simulated time must lie.
+const BANDS: [(&str, &str, &str, &str, f64, f64); 17] = [
+    ("star", "", "two-shot", "flow", 0.9, 1.1),
+    ("ring", "", "ring", "flow", 0.9, 1.1),
+    ("full-mesh", "", "two-shot", "flow", 0.9, 1.1),
+    ("leaf-spine", "4x4, 4 spines", "ring", "flow", 0.9, 1.1),
+    ("leaf-spine", "4x4, 4 spines", "two-shot", "destination", 0.9, 1.1),
+    ("leaf-spine", "4x4, 2 spines", "two-shot", "destination", 0.9, 1.1),
+    ("leaf-spine", "4x4, 2 spines", "halving-doubling", "destination", 0.9, 1.1),
+    ("hypercube", "", "ring", "flow", 0.9, 1.1),
+    ("hypercube", "", "two-shot", "flow", 0.9, 1.1),
+    ("hypercube", "", "halving-doubling", "flow", 0.9, 1.1),
+    ("torus", "4x4", "ring", "flow", 0.9, 1.1),
+    ("torus", "4x4", "bidirectional-ring", "flow", 0.9, 1.1),
+    ("torus", "4x2x2", "ring", "flow", 0.9, 1.1),
+    ("torus", "4x4", "two-shot", "flow", 0.65, 1.1),
+    ("torus", "4x4", "halving-doubling", "flow", 0.65, 1.1),
+    ("torus", "4x2x2", "two-shot", "flow", 0.65, 1.1),
+    // Here destinations alternate between both directions of the only ring, and the model assumes one direction.
+    ("torus", "4x2x2", "two-shot", "destination", 1.3, 1.6),
+];
+
+/// Returns estimate over simulation, as the search prints both, of an all-reduce of 4 MiB by one algorithm. Racks have sixteen nodes.
+fn ratio(shape: &str, sizes: &str, algorithm: &str, policy: &str) -> f64 {
+    let options = ["--bytes", "4MiB", "--nodes", "16", "--shapes", shape, "--algorithm", algorithm];
+    let policy = format!("paths.policy={policy}");
+    let more = ["--target", "busbw=0.001", "--best", "8", "--set", &policy];
+    let (ended, result) = recommend(&[&options[..], &more].concat());
+    let candidates = result["candidates"].as_array().expect("a list").iter();
+    let one = candidates.into_iter().find(|one| one["sizes"] == sizes);
+    let one = one.unwrap_or_else(|| panic!("{shape} {sizes} in\n{}\n{}", ended.stdout, ended.stderr));
+    assert_eq!(one["state"], "simulated", "{one}");
+    number(&one["estimated_ns"]) / number(&one["simulated_ns"])
+}
+
+/// Links that the model counts, and frames, queues and switches of the simulation. The bands are stated in docs/how-to/sweeps.md.
+#[test]
+fn estimates_of_every_shape_are_near_the_simulation() {
+    let mut wrong = Vec::new();
+    for (shape, sizes, algorithm, policy, least, most) in BANDS {
+        let found = ratio(shape, sizes, algorithm, policy);
+        if !(least..=most).contains(&found) {
+            wrong.push(format!("{shape} {sizes}, {algorithm}, {policy}: {found:.2}, not {least} to {most}"));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+/// Sixteen times as many nodes send 256 times as many frames in a one-shot: hours, where the small rack takes a second.
+const LONG: [&str; 10] = [
+    "--bytes",
+    "64MiB",
+    "--shapes",
+    "star",
+    "--algorithm",
+    "one-shot",
+    "--target",
+    "busbw=0.001",
+    "--frames-max",
+    "10000000000",
+];
+
+#[test]
+fn a_simulation_that_would_take_longer_than_the_limit_is_not_begun() {
+    let (ended, result) = recommend(&[&LONG[..], &["--nodes", "4,64", "--time-limit", "30s"]].concat());
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    assert_eq!((&result["is_complete"], &result["time_limit_s"]), (&false.into(), &30.0.into()));
+    let [large, small] = [0, 1].map(|index| &result["candidates"][index]);
+    assert_eq!(
+        (&large["state"], &small["state"]),
+        (&"not-simulated".into(), &"simulated".into()),
+        "{result}"
+    );
+    assert!(large["reason"].as_str().is_some_and(|reason| reason.contains("would take about")), "{large}");
+    assert_eq!(result["recommended"], 1);
+    let stated = "1 of 2 simulations ended; not simulated: 64 nodes, star";
+    for part in [stated, "among those that were simulated"] {
+        assert!(ended.stdout.contains(part), "{part} in\n{}", ended.stdout);
+    }
+    assert!(ended.stderr.contains("1 more simulations, about "), "{}", ended.stderr);
+    assert!(number(&result["elapsed_s"]) < 30.0, "{result}");
+}
+
+#[test]
+fn a_simulation_is_ended_at_the_time_limit() {
+    for (limit, part) in [("4s", "came, after "), ("0s", "came before its simulation")] {
+        let (ended, result) = recommend(&[&LONG[..], &["--nodes", "64", "--time-limit", limit]].concat());
+        assert_eq!(ended.code, Some(7), "{}\n{}", ended.stdout, ended.stderr);
+        let one = &result["candidates"][0];
+        assert_eq!(
+            (&one["state"], &result["recommended"]),
+            (&"not-simulated".into(), &Value::Null),
+            "{result}"
+        );
+        assert!(one["reason"].as_str().is_some_and(|reason| reason.contains(part)), "{part} in {one}");
+        assert!(ended.stdout.contains("--time-limit"), "{}", ended.stdout);
+        // Hours without a limit.
+        assert!(number(&result["elapsed_s"]) < 60.0, "{result}");
+    }
 }
 
 #[test]

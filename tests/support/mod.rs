@@ -10,6 +10,7 @@
 pub(crate) mod arrays;
 pub(crate) mod footprint;
 pub(crate) mod machines;
+pub(crate) mod schema;
 pub(crate) mod seats;
 pub(crate) mod session;
 pub(crate) mod stages;

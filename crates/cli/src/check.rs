@@ -24,6 +24,10 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
         SchemaOf::Faults => rackloom_plan::fault_schema(),
         SchemaOf::Report => written_schema::<rackloom_jobs::report::Report>("rackloom report"),
         SchemaOf::Campaign => written_schema::<crate::campaign::Summary>("rackloom campaign"),
+        SchemaOf::Exhaustive => {
+            written_schema::<crate::campaign::ExhaustiveResult>("rackloom campaign --exhaustive")
+        }
+        SchemaOf::Recommend => written_schema::<crate::recommend::Recommendation>("rackloom recommend"),
     };
     reporting::print_text(&Output { json: None }, &format!("{schema:#}"))?;
     Ok(Exit::Pass)

@@ -70,6 +70,11 @@ impl Bar {
         Self { progress, end: Some(end), thread }
     }
 
+    /// Returns a bar that is not shown, for one of several runs at once.
+    pub(crate) fn hidden() -> Self {
+        Self { progress: Arc::default(), end: None, thread: None }
+    }
+
     /// Returns the progress that the bar shows.
     pub(crate) fn progress(&self) -> &SharedProgress {
         &self.progress

@@ -52,6 +52,24 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
 
 /// Runs a rack in virtual time. Returns its report and the exit of the run.
 pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failure> {
+    simulated(arguments, None)
+}
+
+/// Runs a rack in virtual time on one thread and without a progress bar, as one of several. Returns its report and the exit of the run.
+///
+/// # Errors
+/// The run is refused. Or `goes_on` returned false, and the run was ended before its job: the exit is [`Exit::Interrupted`].
+pub(crate) fn simulate_while(
+    arguments: &SimArguments,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(Report, Exit), Failure> {
+    simulated(arguments, Some(goes_on))
+}
+
+fn simulated(
+    arguments: &SimArguments,
+    goes_on: Option<&dyn Fn() -> bool>,
+) -> Result<(Report, Exit), Failure> {
     let mut overrides = Overrides { payload: arguments.payload, ..(&arguments.overrides).into() };
     if arguments.trace.is_some() {
         // The file's own job does not run, so its expectations do not apply.
@@ -78,11 +96,15 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
         (None, None) => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
-    let threads = arguments.threads.map_or_else(|| suitable_threads(plan.members.len()), usize::from);
+    let threads = if goes_on.is_some() {
+        1
+    } else {
+        arguments.threads.map_or_else(|| suitable_threads(plan.members.len()), usize::from)
+    };
     let objection =
         one_thread_reason(&plan, faults.is_some(), captures.is_some(), source.arrays.output.is_some());
     let job = if workload.is_some() { outcome_of_workload::JOB } else { plan.job.kind.name() };
-    let bar = Bar::begin(job, plan.endpoint_count());
+    let bar = if goes_on.is_some() { Bar::hidden() } else { Bar::begin(job, plan.endpoint_count()) };
     let ran = if threads > 1 && objection.is_none() {
         run_on_threads(&plan, jobs, threads, &bar)
     } else {
@@ -96,7 +118,11 @@ pub(crate) fn simulate(arguments: &SimArguments) -> Result<(Report, Exit), Failu
         if let Some(files) = &captures {
             simulation.observe_frames(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
         }
-        let stalled = run_with_bar(&mut simulation, plan.endpoint_count(), &bar).err();
+        let ended = run_with_bar(&mut simulation, plan.endpoint_count(), &bar, goes_on);
+        if matches!(ended, Ok(false)) {
+            return Err(Failure::new(Exit::Interrupted, "the simulation was ended before its job"));
+        }
+        let stalled = ended.err();
         if let Some(directory) = &source.arrays.output {
             write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
                 Failure::could_not_start("cannot write the results", error).at_path(directory)
@@ -215,12 +241,19 @@ fn cannot_capture(error: io::Error) -> Failure {
     Failure::could_not_start("cannot write the captures", error).hint(hint)
 }
 
-/// Runs the simulation to its end, and updates the progress bar now and then.
-fn run_with_bar(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(), Stalled> {
-    simulation.run_watched(EVENTS_PER_UPDATE, |simulation| {
+/// Runs the simulation to its end, and updates the progress bar now and then. Returns false if `goes_on` did so first.
+fn run_with_bar(
+    simulation: &mut Simulation,
+    ranks: usize,
+    bar: &Bar,
+    goes_on: Option<&dyn Fn() -> bool>,
+) -> Result<bool, Stalled> {
+    let outcome = simulation.run_while(EVENTS_PER_UPDATE, |simulation| {
         bar.progress().set(progress_of(simulation, ranks));
+        goes_on.is_none_or(|goes_on| goes_on())
     })?;
-    Ok(())
+    bar.progress().set(progress_of(simulation, ranks));
+    Ok(outcome.is_some())
 }
 
 /// Writes the result of each rank to a file.

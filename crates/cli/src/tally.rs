@@ -1,62 +1,114 @@
 //! Progress of many runs: how many are done, how many run at once, and the time that is left.
 //!
-//! It is a bar on standard error, on a terminal only. [`crate::progress`] has the bar of one run.
+//! It is a bar on standard error, on a terminal only, and appears after two seconds. A thread of its own draws it, so that the time left
+//! counts down between the ends of runs. [`crate::progress`] has the bar of one run.
 
 use std::io::{self, IsTerminal};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::time_limit;
 
+/// Time after which the bar appears. Shorter work shows none.
+const DELAY: Duration = Duration::from_secs(2);
+const REDRAW: Duration = Duration::from_millis(250);
 const REDRAWS_PER_S: u8 = 4;
 
 /// Count of finished runs. The bar disappears on drop.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    bar: Option<ProgressBar>,
+    counts: Arc<Mutex<Counts>>,
+    bar: Arc<Mutex<Option<ProgressBar>>>,
+    /// Dropped before the thread is joined: the closed channel ends the thread.
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Numbers that the bar shows.
+#[derive(Debug)]
+struct Counts {
     begun: Instant,
-    done: AtomicU64,
+    done: u64,
     total: u64,
     at_once: usize,
+    /// Work that is done, and all work, in units of the caller.
+    work: [u64; 2],
+    /// Time that was left at a moment.
+    left: Option<(Instant, Duration)>,
 }
 
 impl Tally {
-    /// Begins to count `total` runs, of which `at_once` run in parallel.
+    /// Begins to count `total` runs of equal length, of which `at_once` run in parallel.
     pub(crate) fn begin(what: &'static str, total: u64, at_once: usize) -> Self {
-        let bar = io::stderr().is_terminal().then(|| new_bar(what, total));
-        Self { bar, begun: Instant::now(), done: AtomicU64::new(0), total, at_once }
+        Self::weighted(what, total, at_once, total)
     }
 
-    /// Counts a finished run.
-    pub(crate) fn add(&self) {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(bar) = &self.bar {
-            bar.set_position(done);
-            bar.set_message(self.message(done));
+    /// Begins to count `total` runs that have this work together, in any unit.
+    pub(crate) fn weighted(what: &'static str, total: u64, at_once: usize, work: u64) -> Self {
+        let counts = Counts { begun: Instant::now(), done: 0, total, at_once, work: [0, work], left: None };
+        let (counts, bar) = (Arc::new(Mutex::new(counts)), Arc::new(Mutex::new(None)));
+        if !io::stderr().is_terminal() {
+            return Self { counts, bar, end: None, thread: None };
         }
+        let (end, ended) = channel::<()>();
+        let (shared, drawn) = (Arc::clone(&counts), Arc::clone(&bar));
+        let draw = move || {
+            let mut wait = DELAY;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                let mut drawn = locked(&drawn);
+                let counts = locked(&shared);
+                let bar = drawn.get_or_insert_with(|| new_bar(what, counts.total));
+                bar.set_position(counts.done);
+                bar.set_message(counts.message());
+                bar.tick();
+                wait = REDRAW;
+            }
+        };
+        // If the thread cannot be started, the work has no bar.
+        let thread = std::thread::Builder::new().name("tally".to_owned()).spawn(draw).ok();
+        Self { counts, bar, end: Some(end), thread }
+    }
+
+    /// Counts a finished run, one of runs of equal length.
+    pub(crate) fn add(&self) {
+        self.add_work(1);
+    }
+
+    /// Counts a finished run with its work.
+    pub(crate) fn add_work(&self, work: u64) {
+        let mut counts = locked(&self.counts);
+        counts.done += 1;
+        counts.work[0] += work;
+        let left = time_limit::time_left(counts.begun.elapsed(), counts.work[0], counts.work[1]);
+        counts.left = left.map(|left| (Instant::now(), left));
+    }
+
+    /// Sets the time that is left, as estimated otherwise than from the runs that are done.
+    pub(crate) fn expect(&self, left: Duration) {
+        locked(&self.counts).left = Some((Instant::now(), left));
     }
 
     /// Prints something above the bar.
     pub(crate) fn above<T>(&self, print: impl FnOnce() -> T) -> T {
-        match &self.bar {
+        match &*locked(&self.bar) {
             Some(bar) => bar.suspend(print),
             None => print(),
         }
     }
 
     /// Removes the bar before other output.
-    pub(crate) fn hide(&self) {
-        if let Some(bar) = &self.bar {
+    pub(crate) fn hide(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Some(bar) = locked(&self.bar).take() {
             bar.finish_and_clear();
         }
-    }
-
-    fn message(&self, done: u64) -> String {
-        let left = time_limit::time_left(self.begun.elapsed(), done, self.total);
-        let left = left.map_or_else(String::new, |left| format!(" · about {} left", time_limit::shown(left)));
-        format!("{done} of {} · {} at once{left}", self.total, self.at_once)
     }
 }
 
@@ -64,6 +116,18 @@ impl Drop for Tally {
     fn drop(&mut self) {
         self.hide();
     }
+}
+
+impl Counts {
+    fn message(&self) -> String {
+        let left = self.left.map(|(at, left)| left.saturating_sub(at.elapsed()));
+        let left = left.map_or_else(String::new, |left| format!(" · about {} left", time_limit::shown(left)));
+        format!("{} of {} · {} at once{left}", self.done, self.total, self.at_once)
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn new_bar(what: &'static str, total: u64) -> ProgressBar {
@@ -75,22 +139,28 @@ fn new_bar(what: &'static str, total: u64) -> ProgressBar {
     bar.with_prefix(what)
 }
 
-/// Number of pieces of work that run at once unless an option says otherwise: one per processor of this machine.
-pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn message(done: u64, work: [u64; 2], left: Option<Duration>) -> String {
+        let left = left.map(|left| (Instant::now(), left));
+        Counts { begun: Instant::now(), done, total: 8, at_once: 2, work, left }.message()
+    }
+
     #[test]
     fn a_tally_says_how_many_run_at_once_and_what_is_left() {
-        let tally = Tally { bar: None, begun: Instant::now(), done: AtomicU64::new(0), total: 8, at_once: 2 };
-        let message = tally.message(4);
-        assert!(
-            message.starts_with("4 of 8 · 2 at once · about ") && message.ends_with(" left"),
-            "{message}"
-        );
+        assert_eq!(message(0, [0, 8], None), "0 of 8 · 2 at once");
+        let message = message(4, [4, 8], Some(Duration::from_secs(7000)));
+        assert_eq!(message, "4 of 8 · 2 at once · about 117 min left");
+    }
+
+    #[test]
+    fn the_time_left_follows_from_the_work_that_is_done() {
+        let tally = Tally::weighted("runs", 2, 1, 100);
+        locked(&tally.counts).begun = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        tally.add_work(10);
+        let left = locked(&tally.counts).left.unwrap().1.as_secs_f64();
+        assert!((90.0..91.0).contains(&left), "ten of a hundred parts took ten seconds: {left}");
     }
 }

@@ -6,7 +6,7 @@
 //! verdict: a run does not get the expected value, and a formula gets its inputs by name and no run. That
 //! is tested for every experiment: if one input of the run is changed by a fifth and the formula's is not, the verdict must flip.
 //!
-//! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · `parallel` (many
+//! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · [`parallel`] (many
 //! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic
 //! matrices) · [`theory`] (the closed forms) · `captured` (a run's capture, read back) · `suite` (the experiments) ·
 //! [`chart`] (a figure as SVG text) · `answer` (summary of the numbers, in a line).
@@ -19,7 +19,7 @@ mod captured;
 pub mod chart;
 pub mod experiment;
 pub mod knob;
-mod parallel;
+pub mod parallel;
 mod stage;
 mod suite;
 pub mod theory;

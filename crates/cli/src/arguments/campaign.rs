@@ -50,12 +50,22 @@ impl PartKind {
 }
 
 /// Failures that an exhaustive campaign makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
-    /// Kind of the parts.
-    pub(crate) kind: PartKind,
-    /// Number of parts that fail together: 1 or 2.
-    pub(crate) together: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Failing {
+    /// Every part of a kind alone.
+    One(PartKind),
+    /// Every pair of parts of these kinds, which are ordered and may be equal.
+    Two([PartKind; 2]),
+}
+
+impl Failing {
+    /// Returns the kinds of the parts.
+    pub(crate) fn kinds(&self) -> &[PartKind] {
+        match self {
+            Self::One(kind) => std::slice::from_ref(kind),
+            Self::Two(kinds) => kinds,
+        }
+    }
 }
 
 /// Failure rate of each part of a kind.
@@ -105,9 +115,10 @@ pub(crate) struct CampaignArguments {
     /// Stop after this number of failures
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) failures_max: u64,
-    /// In place of drawn scripts, run every failure of one part (links:1), or of two at once (links:2); also of switches and nodes; virtual time
+    /// In place of drawn scripts, run every failure of one part (links:1), of two at once (links:2), or of two of different kinds
+    /// (links+switches); parts are links, switches and nodes; virtual time
     #[arg(
-        long, help_heading = EXHAUSTIVE, value_name = "PARTS:N,...", value_delimiter = ',', value_parser = failing,
+        long, help_heading = EXHAUSTIVE, value_name = "PARTS,...", value_delimiter = ',', value_parser = failing,
         conflicts_with_all = ["runs", "first", "time_scale", "export", "resume", "failures_max"]
     )]
     pub(crate) exhaustive: Vec<Failing>,
@@ -151,14 +162,27 @@ impl CampaignArguments {
     ];
 }
 
-/// Parses `links:2`.
+/// Parses `links:2` or `links+switches`.
 fn failing(text: &str) -> Result<Failing, String> {
+    let kind = |name: &str| {
+        let wrong = || {
+            format!(
+                "`{name}` are no parts; hint: write links, switches or nodes, or two kinds such as links+switches"
+            )
+        };
+        PartKind::named(name).ok_or_else(wrong)
+    };
+    if let Some((first, second)) = text.split_once('+') {
+        let mut kinds = [kind(first)?, kind(second)?];
+        kinds.sort_unstable();
+        return Ok(Failing::Two(kinds));
+    }
     let (name, count) = text.split_once(':').unwrap_or((text, "1"));
-    let together = count.trim().parse().ok().filter(|count| (1..=2).contains(count));
-    match (PartKind::named(name), together) {
-        (Some(kind), Some(together)) => Ok(Failing { kind, together }),
-        (None, _) => Err(format!("`{name}` are no parts; hint: write links, switches or nodes")),
-        (_, None) => Err("one part or two fail together; hint: write links:1 or links:2".to_owned()),
+    let kind = kind(name)?;
+    match count.trim() {
+        "1" => Ok(Failing::One(kind)),
+        "2" => Ok(Failing::Two([kind; 2])),
+        _ => Err("one part or two fail together; hint: write links:1, links:2 or links+switches".to_owned()),
     }
 }
 
@@ -195,9 +219,20 @@ mod tests {
 
     #[test]
     fn failures_are_of_one_part_or_two() {
-        assert_eq!(failing("links:2"), Ok(Failing { kind: PartKind::Links, together: 2 }));
-        assert_eq!(failing("nodes"), Ok(Failing { kind: PartKind::Nodes, together: 1 }));
-        for bad in ["links:3", "links:0", "planes:1", ":1", "links:x"] {
+        assert_eq!(failing("links:2"), Ok(Failing::Two([PartKind::Links; 2])));
+        assert_eq!(failing("nodes"), Ok(Failing::One(PartKind::Nodes)));
+        let across = Ok(Failing::Two([PartKind::Links, PartKind::Switches]));
+        assert_eq!((failing("links+switches"), failing("switches + links")), (across.clone(), across));
+        for bad in [
+            "links:3",
+            "links:0",
+            "planes:1",
+            ":1",
+            "links:x",
+            "links+",
+            "links+nodes+nodes",
+            "links:1+nodes",
+        ] {
             assert!(failing(bad).unwrap_err().contains("hint: "), "{bad}");
         }
     }

@@ -95,7 +95,7 @@ pub(crate) enum Command {
     /// Print the frames of a capture, one line per frame
     #[command(after_help = EXITS)]
     Decode(DecodeArguments),
-    /// Print a JSON schema of rack files, fault scripts, reports or results of campaigns
+    /// Print a JSON schema of rack files, fault scripts, reports, or results of campaigns and searches
     Schema(SchemaArguments),
     /// Start a rack in the background; it stays up until `rackloom down`
     #[command(after_help = EXITS)]
@@ -433,6 +433,10 @@ pub(crate) enum SchemaOf {
     Report,
     /// JSON results of `campaign`
     Campaign,
+    /// JSON results of `campaign --exhaustive`
+    Exhaustive,
+    /// JSON results of `recommend`
+    Recommend,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Arguments of `rackloom recommend`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType};
@@ -9,9 +10,10 @@ use super::declared::{named, summary};
 use super::headings::{OUTPUT, SEARCH, WHAT};
 use super::job::size;
 use super::output::Output;
+use crate::time_limit;
 
 /// Exit codes in the help of `recommend`.
-pub(super) const EXITS: &str = "The exit code is 0 if a simulated candidate meets the target, and 1 if none does. `rackloom --help` lists the others.";
+pub(super) const EXITS: &str = "The exit code is 0 if a simulated candidate meets the target, and 1 if none does. It is 7 if none does and the time limit came before all were simulated. `rackloom --help` lists the others.";
 
 /// Shape of a rack that the search considers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -22,15 +24,28 @@ pub(crate) enum ShapeName {
     Ring,
     /// Each node linked to each other node
     FullMesh,
+    /// Each node linked to one leaf switch per plane, each leaf to spine switches
+    LeafSpine,
+    /// A grid of two or three dimensions whose rows, columns and pillars are rings
+    Torus,
+    /// Two nodes linked if their numbers differ in one bit
+    Hypercube,
 }
 
 impl ShapeName {
+    /// All shapes of the search.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Star, Self::Ring, Self::FullMesh, Self::LeafSpine, Self::Torus, Self::Hypercube];
+
     /// Returns the name in rack files.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Star => "star",
             Self::Ring => "ring",
             Self::FullMesh => "full-mesh",
+            Self::LeafSpine => "leaf-spine",
+            Self::Torus => "torus",
+            Self::Hypercube => "hypercube",
         }
     }
 }
@@ -74,11 +89,11 @@ pub(crate) struct RecommendArguments {
     /// Numbers of nodes: a range, of which powers of two and both ends count, or a list such as 12,24,48
     #[arg(long, help_heading = SEARCH, value_name = "FROM..TO", value_parser = nodes)]
     pub(crate) nodes: Counts,
-    /// Numbers of planes of a star: a range or a list
+    /// Numbers of planes of a star, and of leaves and spines: a range or a list
     #[arg(long, help_heading = SEARCH, value_name = "FROM..TO", value_parser = planes, default_value = "1")]
     pub(crate) planes: Counts,
     /// Shapes
-    #[arg(long, help_heading = SEARCH, value_enum, value_delimiter = ',', default_values_t = [ShapeName::Star, ShapeName::Ring, ShapeName::FullMesh])]
+    #[arg(long, help_heading = SEARCH, value_enum, value_delimiter = ',', default_values_t = ShapeName::ALL)]
     pub(crate) shapes: Vec<ShapeName>,
     /// Algorithms; if absent, all that can perform the collective
     #[arg(long, help_heading = SEARCH, value_name = "NAME,...", value_delimiter = ',', value_parser = algorithm)]
@@ -89,6 +104,10 @@ pub(crate) struct RecommendArguments {
     /// Largest number of frames of one simulated run: a larger array is halved until it fits, and the time is scaled by the estimates
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000_000))]
     pub(crate) frames_max: u64,
+    /// Longest time of the search: simulations that would take longer are not begun, and those that do are ended. The result is then a part,
+    /// and says which candidates were not simulated
+    #[arg(long, help_heading = SEARCH, value_name = "TIME", default_value = "1h", value_parser = time_limit::read)]
+    pub(crate) time_limit: Duration,
     /// Print all candidates, and not only the best
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) all: bool,

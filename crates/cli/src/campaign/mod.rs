@@ -2,7 +2,7 @@
 //! reduces those that fail.
 //!
 //! Every script must end correctly or with a clean error, and never in a hang (`docs/fault-scripts.md`). Runs
-//! share nothing, so each thread takes the next number until none is left. A script that fails is repeated
+//! share nothing, so they run in parallel. A script that fails is repeated
 //! with fewer and simpler events, and printed as a file with the command that repeats it. An interrupted
 //! campaign prints its results so far. With `--exhaustive` it fails every part, or every pair of parts, in place of drawn scripts.
 
@@ -15,14 +15,15 @@ mod trial;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use rackloom_experiments::parallel::{self, processors};
 use rackloom_plan::faults::{FaultScript, shrink};
 use rackloom_runtime::machine::interruption::Interruption;
 
 use rackloom_runtime::request::work::RackRequest;
 
+pub(crate) use self::exhaustive::ExhaustiveResult;
 use self::processes::Racks;
 use self::progress_log::ProgressLog;
 pub(crate) use self::summary::Summary;
@@ -32,7 +33,7 @@ use crate::arguments::{CampaignArguments, Engine, passed_on};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::print_text;
-use crate::tally::{Tally, processors};
+use crate::tally::Tally;
 
 /// Maximum number of runs that the reduction of one script takes.
 const ATTEMPTS_MAX: usize = 400;
@@ -76,25 +77,10 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     }
     let threads =
         arguments.threads.map_or_else(|| racks.as_ref().map_or_else(processors, |_| 1), usize::from);
-    let campaign = Campaign {
-        arguments,
-        range: &range,
-        racks,
-        passed,
-        progress_log,
-        interruption: &interruption,
-        next: AtomicU64::new(0),
-        ran: AtomicU64::new(0),
-        starved: AtomicU64::new(0),
-        found: Mutex::new(Vec::new()),
-        tally: Tally::begin("campaign", arguments.runs, threads),
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| campaign.work());
-        }
-    });
-    campaign.conclude(begun, threads)
+    let campaign =
+        Campaign { arguments, range: &range, racks, passed, progress_log, interruption: &interruption };
+    let results = campaign.run_all(threads);
+    campaign.conclude(results, begun, threads)
 }
 
 struct Campaign<'a> {
@@ -106,44 +92,67 @@ struct Campaign<'a> {
     passed: BTreeSet<u64>,
     progress_log: ProgressLog,
     interruption: &'a Interruption,
-    next: AtomicU64,
-    ran: AtomicU64,
-    starved: AtomicU64,
-    found: Mutex<Vec<Found>>,
-    tally: Tally,
+}
+
+/// Results of all scripts that ran.
+#[derive(Default)]
+struct Results {
+    ran: u64,
+    starved: u64,
+    found: Vec<Found>,
+}
+
+/// End of one script.
+enum End {
+    Pass,
+    Starved,
+    Fail(Found),
+    /// The campaign was interrupted while it ran.
+    Cut,
 }
 
 impl Campaign<'_> {
-    /// Runs scripts until none is left: the work of one thread.
-    fn work(&self) {
+    /// Runs scripts until none is left, or until enough have failed.
+    fn run_all(&self, threads: usize) -> Results {
         let CampaignArguments { runs, first, failures_max, .. } = *self.arguments;
-        loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let is_enough =
-                self.found.lock().unwrap_or_else(PoisonError::into_inner).len() as u64 >= failures_max;
-            if index >= runs || is_enough || self.interruption.is_requested() {
-                return;
+        let tally = Tally::begin("campaign", runs.saturating_sub(self.left_out()), threads);
+        let numbers = (0..runs).map(|index| first.wrapping_add(index));
+        let open = numbers.filter(|number| !self.passed.contains(number));
+        let (mut results, failed) = (Results::default(), AtomicU64::new(0));
+        let is_over = || failed.load(Ordering::Relaxed) >= failures_max || self.interruption.is_requested();
+        let run = |number| {
+            let end = self.run_number(number);
+            if matches!(end, End::Fail(_)) {
+                failed.fetch_add(1, Ordering::Relaxed);
             }
-            let number = first.wrapping_add(index);
-            if self.passed.contains(&number) {
-                continue;
+            end
+        };
+        parallel::for_each(open, threads, is_over, run, |_, end| {
+            match end {
+                End::Cut => return,
+                End::Pass => {}
+                End::Starved => results.starved += 1,
+                End::Fail(found) => results.found.push(found),
             }
-            let script = self.draw(number);
-            let outcome = self.run_script(&script);
-            if matches!(outcome, Outcome::Cut) {
-                return;
+            results.ran += 1;
+            tally.add();
+        });
+        results
+    }
+
+    /// Runs the script with this number, and reduces it if it fails.
+    fn run_number(&self, number: u64) -> End {
+        let script = self.draw(number);
+        match self.run_script(&script) {
+            Outcome::Cut => End::Cut,
+            Outcome::Starved => End::Starved,
+            Outcome::Pass => {
+                self.progress_log.note(number, true);
+                End::Pass
             }
-            self.ran.fetch_add(1, Ordering::Relaxed);
-            self.tally.add();
-            match outcome {
-                Outcome::Pass => self.progress_log.note(number, true),
-                Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
-                Outcome::Fail(reasons) => {
-                    self.progress_log.note(number, false);
-                    let reduced = self.reduce(&script, number, reasons);
-                    self.found.lock().unwrap_or_else(PoisonError::into_inner).push(reduced);
-                }
-                Outcome::Cut => {}
+            Outcome::Fail(reasons) => {
+                self.progress_log.note(number, false);
+                End::Fail(self.reduce(&script, number, reasons))
             }
         }
     }
@@ -190,9 +199,8 @@ impl Campaign<'_> {
     }
 
     /// Prints and writes the results. Returns the exit.
-    fn conclude(self, begun: Instant, threads: usize) -> Result<Exit, Failure> {
-        self.tally.hide();
-        let mut found = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
+    fn conclude(self, results: Results, begun: Instant, threads: usize) -> Result<Exit, Failure> {
+        let Results { ran, starved, mut found } = results;
         found.sort_by_key(|one: &Found| one.number);
         let failures =
             found.iter().map(|one| self.failed_script(one)).collect::<Result<Vec<_>, Failure>>()?;
@@ -200,8 +208,6 @@ impl Campaign<'_> {
         for one in &failures {
             print_text(output, &self.describe(one))?;
         }
-        let ran = self.ran.load(Ordering::Relaxed);
-        let starved = self.starved.load(Ordering::Relaxed);
         let took_s = begun.elapsed().as_secs_f64();
         let per_minute = ran as f64 / took_s.max(1e-9) * 60.0;
         let mut more = String::new();

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use rackloom_experiments::parallel::processors;
 use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
-use crate::tally::{Tally, processors};
+use crate::tally::Tally;
 
 /// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {

@@ -6,21 +6,28 @@ use rackloom_control::source::Overrides;
 use rackloom_plan::Plan;
 use rackloom_runtime::request::work::RackRequest;
 
+use super::form::{self, Form};
 use crate::arguments::{RecommendArguments, ShapeName};
 use crate::failure::Failure;
+
+/// Setting of a torus whose rings would close circles of buffers.
+const CHANNELS: &str = "channels.rise=dateline";
 
 /// Shape with its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) shape: ShapeName,
+    pub(super) form: Form,
     pub(super) nodes: u64,
     /// 1 for shapes without switches.
     pub(super) planes: u64,
 }
 
 /// Rack of a candidate, with the numbers on which its cost depends.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rack {
+    /// Settings over those of the rack file.
+    pub(super) settings: Vec<String>,
     pub(super) links: usize,
     pub(super) switches: usize,
     /// Rate of one link, in bits per second.
@@ -34,24 +41,28 @@ pub(super) struct Rack {
 }
 
 impl Size {
-    /// Returns the setting that gives a rack file this shape.
-    pub(super) fn setting(self) -> String {
-        let Self { shape, nodes, planes } = self;
-        match shape {
-            ShapeName::Star => format!("shape={{star: {{nodes: {nodes}, planes: {planes}}}}}"),
-            other => format!("shape={{{}: {{nodes: {nodes}}}}}", other.name()),
+    /// Returns the setting that gives a rack file this shape, or the reason for which there is none.
+    pub(super) fn setting(self) -> Result<String, &'static str> {
+        let Self { shape, form, nodes, planes } = self;
+        let name = shape.name();
+        match form {
+            Form::Star => Ok(format!("shape={{star: {{nodes: {nodes}, planes: {planes}}}}}")),
+            Form::Ring | Form::FullMesh => Ok(format!("shape={{{name}: {{nodes: {nodes}}}}}")),
+            Form::LeafSpine { leaves, nodes_per_leaf, spines } => {
+                let sizes = format!("leaves: {leaves}, nodes_per_leaf: {nodes_per_leaf}, spines: {spines}");
+                Ok(format!("shape={{leaf-spine: {{{sizes}, planes: {planes}}}}}"))
+            }
+            Form::Torus([x, y, z]) => Ok(format!("shape={{torus: {{x: {x}, y: {y}, z: {z}}}}}")),
+            Form::Hypercube { dimensions } => {
+                Ok(format!("shape={{hypercube: {{dimensions: {dimensions}}}}}"))
+            }
+            Form::Impossible(reason) => Err(reason),
         }
     }
 
     /// Returns the number of links of each node.
-    pub(super) const fn links_per_node(self) -> u64 {
-        match self.shape {
-            ShapeName::Star => self.planes,
-            // Two nodes of a ring share one link.
-            ShapeName::Ring if self.nodes == 2 => 1,
-            ShapeName::Ring => 2,
-            ShapeName::FullMesh => self.nodes - 1,
-        }
+    pub(super) fn links_per_node(self) -> u64 {
+        self.form.links_per_node(self.nodes, self.planes)
     }
 }
 
@@ -59,32 +70,54 @@ impl Size {
 pub(super) fn sizes(arguments: &RecommendArguments) -> Vec<Size> {
     let mut sizes = Vec::new();
     for nodes in arguments.nodes.0.iter().rev().copied().filter(|nodes| *nodes > 1) {
-        for shape in &arguments.shapes {
-            let of_shape = |planes| Size { shape: *shape, nodes, planes };
-            match shape {
-                ShapeName::Star => sizes.extend(arguments.planes.0.iter().copied().map(of_shape)),
-                ShapeName::Ring | ShapeName::FullMesh => sizes.push(of_shape(1)),
+        for shape in arguments.shapes.iter().copied() {
+            for form in form::forms(shape, nodes) {
+                let with_planes = |planes| Size { shape, form, nodes, planes };
+                let one = with_planes(1);
+                match form {
+                    Form::Star | Form::LeafSpine { .. } => {
+                        sizes.extend(arguments.planes.0.iter().copied().map(with_planes));
+                    }
+                    _ => sizes.push(one),
+                }
             }
         }
     }
     sizes
 }
 
-/// Returns all settings of a candidate.
-pub(super) fn settings(arguments: &RecommendArguments, size: Size) -> Vec<String> {
-    arguments.set.iter().cloned().chain([size.setting()]).collect()
+/// Returns all settings of a candidate without channels of its own.
+fn settings(arguments: &RecommendArguments, size: Size) -> Result<Vec<String>, Failure> {
+    let shape = size.setting().map_err(|reason| {
+        Failure::bad_input(reason)
+            .hint("name other numbers of nodes with --nodes, or other shapes with --shapes")
+    })?;
+    Ok(arguments.set.iter().cloned().chain([shape]).collect())
 }
 
-/// Builds the rack of a candidate.
+/// Builds the rack of a candidate. A torus whose rings need channels gets them, if the settings have none.
 ///
 /// # Errors
 /// The rack file, with this shape, is no rack, or its links have no rate.
-pub(super) fn rack(file: &Path, settings: Vec<String>) -> Result<Rack, Failure> {
-    let plan = RackRequest::read(file, &Overrides { set: settings, ..Overrides::default() })?.plan()?;
-    of_plan(&plan)
+pub(super) fn rack(arguments: &RecommendArguments, size: Size) -> Result<Rack, Failure> {
+    let settings = settings(arguments, size)?;
+    match (build(&arguments.file, settings.clone()), size.shape) {
+        (Err(failure), ShapeName::Torus) => {
+            let settings = settings.into_iter().chain([CHANNELS.to_owned()]).collect();
+            // The first refusal is the one of the user's own settings.
+            build(&arguments.file, settings).map_err(|_| failure)
+        }
+        (built, _) => built,
+    }
 }
 
-fn of_plan(plan: &Plan) -> Result<Rack, Failure> {
+fn build(file: &Path, settings: Vec<String>) -> Result<Rack, Failure> {
+    let overrides = Overrides { set: settings.clone(), ..Overrides::default() };
+    let plan = RackRequest::read(file, &overrides)?.plan()?;
+    of_plan(&plan, settings)
+}
+
+fn of_plan(plan: &Plan, settings: Vec<String>) -> Result<Rack, Failure> {
     let rates: Option<Vec<u64>> = plan.links.iter().map(|link| link.profile.rate_bits_per_s).collect();
     let Some(rate_bits_per_s) = rates.and_then(|rates| rates.into_iter().min()) else {
         let hint = "add `link: {rate: 400Gbit/s}` to the file, or --set link.rate=400Gbit/s";
@@ -92,6 +125,7 @@ fn of_plan(plan: &Plan) -> Result<Rack, Failure> {
     };
     let link_ns = plan.links.iter().map(|link| link.profile.latency_ns()).max().unwrap_or(0);
     Ok(Rack {
+        settings,
         links: plan.links.len(),
         switches: plan.members.iter().filter(|member| member.role.is_switch()).count(),
         rate_bits_per_s,

@@ -1,55 +1,58 @@
 //! `rackloom recommend`: the largest rack whose collective reaches a bus bandwidth.
 //!
-//! Every shape and size of the search is a candidate ([`candidate`]). The cost model gives each its fastest algorithm and its time ([`model`]).
-//! The best candidates are simulated ([`simulate`]), because the model knows nothing of frames, queues and the choice of planes. More nodes are
+//! Every shape and size of the search is a candidate ([`candidate`], [`form`]). The cost model gives each its fastest algorithm and its time ([`model`]).
+//! The best candidates are simulated ([`simulate`], [`simulations`]), because the model knows nothing of frames, queues and the choice of planes. More nodes are
 //! better, then fewer links and switches.
 
 mod candidate;
+mod form;
 mod model;
 mod result;
 mod show;
 mod simulate;
+mod simulations;
 
 use std::cmp::Reverse;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rackloom_collectives::Algorithm;
 use rackloom_collectives::choose::Estimate;
+use rackloom_runtime::machine::interruption::Interruption;
 
 use self::candidate::{Rack, Size};
 use self::model::Work;
-use self::result::{CandidateResult, Recommendation};
+pub(crate) use self::result::Recommendation;
+use self::result::{CandidateResult, State};
 use self::simulate::Simulated;
+use self::simulations::{End, Planned, Simulations};
 use crate::arguments::{RecommendArguments, Target};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
 use crate::reporting;
-use crate::tally::{Tally, processors};
 
 /// Share of the target that an estimate must reach for a simulation: estimates are rough.
 const WORTH_MIN: f64 = 0.9;
 
 /// Searches, simulates and prints.
 pub(crate) fn run(arguments: &RecommendArguments) -> Result<Exit, Failure> {
+    let begun = Instant::now();
     reporting::must_be_writable(&arguments.output)?;
     let work = work(arguments)?;
     let mut candidates = candidates(arguments, work)?;
     // A stable sort: candidates of equal cost stay in the order of shapes and planes.
     candidates.sort_by_key(|one| (Reverse(one.size.nodes), one.links(), one.switches()));
-    let worth: Vec<usize> = (0..candidates.len())
-        .filter(|index| candidates[*index].of_target(work, arguments.target) >= WORTH_MIN)
-        .take(usize::from(arguments.best))
-        .collect();
-    let simulated = simulated(arguments, work, &candidates, &worth);
-    for (index, outcome) in simulated {
-        candidates[index].simulated = Some(outcome.map_err(|failure| first_line(&failure.to_string())));
-    }
-    let result = recommendation(arguments, work, &candidates);
+    let interruption = Interruption::listen()
+        .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
+    simulate_best(arguments, work, begun, &mut candidates, &interruption);
+    let result = recommendation(arguments, work, &candidates, begun.elapsed());
     reporting::print_text(&arguments.output, &show::text(&result, arguments.all))?;
     reporting::write_json(&arguments.output, &result)?;
-    Ok(if result.recommended.is_some() { Exit::Pass } else { Exit::Fail })
+    Ok(match result.recommended {
+        _ if interruption.is_requested() => Exit::Interrupted,
+        Some(_) => Exit::Pass,
+        None if result.is_complete => Exit::Fail,
+        None => Exit::NoVerdict,
+    })
 }
 
 fn work(arguments: &RecommendArguments) -> Result<Work, Failure> {
@@ -71,6 +74,8 @@ struct Candidate {
     estimate: Option<Estimate>,
     /// Result of the simulation, or the reason of its failure.
     simulated: Option<Result<Simulated, String>>,
+    /// Reason for which it was not simulated, although it was to be.
+    left_out: Option<String>,
 }
 
 impl Candidate {
@@ -105,7 +110,7 @@ fn candidates(arguments: &RecommendArguments, work: Work) -> Result<Vec<Candidat
     let mut candidates = Vec::new();
     let mut refused = None;
     for size in sizes {
-        let rack = candidate::rack(&arguments.file, candidate::settings(arguments, size));
+        let rack = candidate::rack(arguments, size);
         let estimate =
             rack.as_ref().ok().and_then(|rack| model::best(work, size, rack, &arguments.algorithm));
         let rack = rack.map_err(|failure| {
@@ -113,7 +118,7 @@ fn candidates(arguments: &RecommendArguments, work: Work) -> Result<Vec<Candidat
             refused.get_or_insert(failure);
             line
         });
-        candidates.push(Candidate { size, rack, estimate, simulated: None });
+        candidates.push(Candidate { size, rack, estimate, simulated: None, left_out: None });
     }
     // If no rack can be built, the mistake is one of the file and not of a size.
     match refused {
@@ -129,40 +134,43 @@ fn first_line(text: &str) -> String {
     text.strip_prefix("error: ").unwrap_or(text).to_owned()
 }
 
-/// Simulates the candidates with these indices in parallel.
-fn simulated(
+/// Simulates the best candidates, and notes their ends.
+fn simulate_best(
+    arguments: &RecommendArguments,
+    work: Work,
+    begun: Instant,
+    candidates: &mut [Candidate],
+    interruption: &Interruption,
+) {
+    let worth = candidates.iter().enumerate().filter_map(|(index, one)| {
+        let is_worth = one.of_target(work, arguments.target) >= WORTH_MIN;
+        let (rack, estimate) = (one.rack.as_ref().ok()?, one.estimate?);
+        let planned = Planned { size: one.size, rack, algorithm: estimate.algorithm };
+        is_worth.then_some((index, planned))
+    });
+    let (indices, planned): (Vec<_>, Vec<_>) = worth.take(usize::from(arguments.best)).unzip();
+    print_to_stderr(&format!(
+        "{} candidates by their estimates, {} to simulate",
+        candidates.len(),
+        planned.len()
+    ));
+    let ends = Simulations::new(arguments, work, begun, interruption).run(&planned);
+    for (index, end) in indices.into_iter().zip(ends) {
+        let one = &mut candidates[index];
+        match end {
+            End::Done(simulated) => one.simulated = Some(Ok(simulated)),
+            End::Failed(failure) => one.simulated = Some(Err(first_line(&failure.to_string()))),
+            End::NotSimulated(reason) => one.left_out = Some(reason),
+        }
+    }
+}
+
+fn recommendation(
     arguments: &RecommendArguments,
     work: Work,
     candidates: &[Candidate],
-    worth: &[usize],
-) -> Vec<(usize, Result<Simulated, Failure>)> {
-    let threads = processors().min(worth.len().max(1));
-    print_to_stderr(&format!(
-        "{} candidates by their estimates, {} to simulate, {threads} at once",
-        candidates.len(),
-        worth.len()
-    ));
-    let tally = Tally::begin("simulations", worth.len() as u64, threads);
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(index) = worth.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = &candidates[*index];
-                    let (Ok(rack), Some(Estimate { algorithm, .. })) = (&one.rack, one.estimate) else {
-                        continue;
-                    };
-                    let outcome = simulate::simulate(arguments, work, one.size, rack, algorithm);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).push((*index, outcome));
-                    tally.add();
-                }
-            });
-        }
-    });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn recommendation(arguments: &RecommendArguments, work: Work, candidates: &[Candidate]) -> Recommendation {
+    elapsed: Duration,
+) -> Recommendation {
     let meets = |one: &Candidate| {
         matches!(one.simulated, Some(Ok(_))) && one.of_target(work, arguments.target) >= 1.0
     };
@@ -172,8 +180,19 @@ fn recommendation(arguments: &RecommendArguments, work: Work, candidates: &[Cand
         collective: work.collective.name().to_owned(),
         bytes: work.bytes,
         target: target(arguments.target),
+        target_of_node: match arguments.target {
+            Target::OfNode(share) => Some(share),
+            Target::Gbps(_) => None,
+        },
+        target_gbps: match arguments.target {
+            Target::Gbps(gbps) => Some(gbps),
+            Target::OfNode(_) => None,
+        },
         candidates: candidates.iter().map(|one| result_of(arguments, work, one)).collect(),
         recommended: candidates.iter().position(meets),
+        is_complete: candidates.iter().all(|one| one.left_out.is_none()),
+        time_limit_s: arguments.time_limit.as_secs_f64(),
+        elapsed_s: elapsed.as_secs_f64(),
     }
 }
 
@@ -191,6 +210,7 @@ fn result_of(arguments: &RecommendArguments, work: Work, one: &Candidate) -> Can
     CandidateResult {
         nodes: one.size.nodes,
         shape: one.size.shape.name(),
+        sizes: one.size.form.sizes(),
         planes: one.size.planes,
         algorithm: algorithm.as_ref().map(Algorithm::to_string).unwrap_or_default(),
         links: one.rack.as_ref().map_or(0, |rack| rack.links),
@@ -201,16 +221,31 @@ fn result_of(arguments: &RecommendArguments, work: Work, one: &Candidate) -> Can
         bus_gbps: gbps,
         of_node: gbps.zip(one.rack.as_ref().ok()).map(|(gbps, rack)| model::of_node(one.size, rack, gbps)),
         of_target: gbps.map(|_| one.of_target(work, arguments.target)),
+        state: state(one),
         reason: reason(arguments, work, one),
         command: algorithm
-            .map(|algorithm| simulate::command(arguments, work, one.size, algorithm))
+            .zip(one.rack.as_ref().ok())
+            .map(|(algorithm, rack)| simulate::command(arguments, work, one.size, rack, algorithm))
             .unwrap_or_default(),
+    }
+}
+
+fn state(one: &Candidate) -> State {
+    match &one.simulated {
+        _ if one.left_out.is_some() => State::NotSimulated,
+        _ if one.estimate.is_none() => State::Impossible,
+        Some(Ok(_)) => State::Simulated,
+        Some(Err(_)) => State::Failed,
+        None => State::Estimated,
     }
 }
 
 /// Returns the reason for which a candidate is taken or left out.
 fn reason(arguments: &RecommendArguments, work: Work, one: &Candidate) -> String {
     let percent = one.of_target(work, arguments.target) * 100.0;
+    if let Some(reason) = &one.left_out {
+        return format!("not simulated: {reason}");
+    }
     match (&one.rack, &one.simulated) {
         (Err(line), _) => format!("cannot be built: {line}"),
         (Ok(_), Some(Err(line))) => format!("the simulation fails: {line}"),

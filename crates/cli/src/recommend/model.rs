@@ -7,7 +7,8 @@ use rackloom_collectives::choose::{Estimate, Fabric, TopologyKind, choose};
 use rackloom_collectives::{Algorithm, AlgorithmKind, Collective, ElementType, Request};
 
 use super::candidate::{Rack, Size};
-use crate::arguments::{ShapeName, Target};
+use super::form::Form;
+use crate::arguments::Target;
 
 /// Bytes before and behind each frame on a cable: preamble, check and gap.
 const GAP_BYTES: f64 = 24.0;
@@ -33,20 +34,36 @@ pub(super) fn payload_bytes(rack: &Rack) -> u64 {
 fn fabric(size: Size, rack: &Rack) -> Fabric {
     let payload = payload_bytes(rack) as f64;
     let on_wire = (payload + HEADER_BYTES as f64 + GAP_BYTES) / payload;
-    let (kind, hops) = match size.shape {
-        ShapeName::Star => (TopologyKind::Star, 2.0),
-        ShapeName::Ring if size.nodes > 2 => (TopologyKind::Ring, 1.0),
-        ShapeName::Ring | ShapeName::FullMesh => (TopologyKind::Mesh, 1.0),
+    // A path to a neighbour crosses a switch, or none.
+    let (kind, hops) = match size.form {
+        Form::Star => (TopologyKind::Star, 2.0),
+        Form::Ring if size.nodes > 2 => (TopologyKind::Ring, 1.0),
+        Form::Ring | Form::FullMesh => (TopologyKind::Mesh, 1.0),
+        Form::LeafSpine { nodes_per_leaf, spines, .. } => {
+            let kind = TopologyKind::LeafSpine {
+                ranks_per_leaf: saturated(nodes_per_leaf),
+                uplinks: saturated(spines),
+            };
+            (kind, 2.0)
+        }
+        Form::Torus(sizes) => (TopologyKind::Torus { sizes: sizes.map(saturated) }, 1.0),
+        Form::Hypercube { .. } => (TopologyKind::Hypercube, 1.0),
+        // Such a candidate has no rack, and no estimate.
+        Form::Impossible(_) => (TopologyKind::Custom, 1.0),
     };
     Fabric {
         kind,
-        planes: u32::try_from(size.planes).unwrap_or(u32::MAX),
+        planes: saturated(size.planes),
         alpha_ns: hops * rack.link_ns + (hops - 1.0) * rack.forwarding_ns,
         link_ns_per_byte: 8e9 / rack.rate_bits_per_s as f64 * on_wire,
         local_alpha_ns: 0.0,
         local_ns_per_byte: 0.0,
         reduce_ns_per_byte: 0.0,
     }
+}
+
+fn saturated(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Returns the estimate of the fastest of the algorithms; of all, if none is named. `None` if none of them can perform the collective.
@@ -104,20 +121,27 @@ pub(super) fn simulated_bytes(
     algorithm: Algorithm,
     frames_max: u64,
 ) -> u64 {
-    let (nodes, payload) = (size.nodes as f64, payload_bytes(rack) as f64);
-    let hops = if size.shape == ShapeName::Star { 2.0 } else { 1.0 };
+    let least = (size.nodes * work.element.bytes() as u64).min(work.bytes);
+    let mut bytes = work.bytes;
+    while frames(Work { bytes, ..work }, size, rack, algorithm) > frames_max as f64 && bytes / 2 >= least {
+        bytes /= 2;
+    }
+    let unit = work.element.bytes() as u64;
+    bytes / unit * unit
+}
+
+/// Returns the number of frames of a run, on all links together. A frame counts on each link that it crosses.
+pub(super) fn frames(work: Work, size: Size, rack: &Rack, algorithm: Algorithm) -> f64 {
+    let nodes = size.nodes as f64;
     let copies = match (algorithm, work.collective) {
         (Algorithm::OneShot, _) => nodes * (nodes - 1.0),
         (_, Collective::AllReduce) => 2.0 * (nodes - 1.0),
         _ => nodes - 1.0,
     };
-    let least = (nodes as u64 * work.element.bytes() as u64).min(work.bytes);
-    let mut bytes = work.bytes;
-    while bytes as f64 * copies * hops / payload > frames_max as f64 && bytes / 2 >= least {
-        bytes /= 2;
-    }
-    let unit = work.element.bytes() as u64;
-    bytes / unit * unit
+    let is_to_next =
+        matches!(algorithm, Algorithm::Ring | Algorithm::BidirectionalRing | Algorithm::RingPipeline { .. });
+    let links = size.form.links_crossed(size.nodes, is_to_next);
+    work.bytes as f64 * copies * links / payload_bytes(rack) as f64
 }
 
 /// Returns the number of segments of a pipelined algorithm, or 1.
@@ -131,8 +155,10 @@ pub(super) fn segments(algorithm: Algorithm) -> NonZeroUsize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::ShapeName;
 
     const RACK: Rack = Rack {
+        settings: Vec::new(),
         links: 8,
         switches: 1,
         rate_bits_per_s: 100_000_000_000,
@@ -142,13 +168,17 @@ mod tests {
     };
     const WORK: Work = Work { collective: Collective::AllReduce, element: ElementType::F32, bytes: 1 << 30 };
 
-    const fn size(shape: ShapeName, nodes: u64, planes: u64) -> Size {
-        Size { shape, nodes, planes }
+    const fn size(shape: ShapeName, form: Form, nodes: u64, planes: u64) -> Size {
+        Size { shape, form, nodes, planes }
+    }
+
+    const fn star(planes: u64) -> Size {
+        size(ShapeName::Star, Form::Star, 8, planes)
     }
 
     #[test]
     fn a_large_array_on_a_star_takes_the_time_of_its_bytes() {
-        let estimate = best(WORK, size(ShapeName::Star, 8, 1), &RACK, &[]).unwrap();
+        let estimate = best(WORK, star(1), &RACK, &[]).unwrap();
         // 2 x 7/8 GiB at 12.5 bytes per nanosecond, with 154 bytes around each 4096.
         let expected_ns = 1.75 * f64::from(1 << 30) / 12.5 * (4096.0 + 154.0) / 4096.0;
         assert!((estimate.time_ns / expected_ns - 1.0).abs() < 0.001, "{estimate:?}, {expected_ns}");
@@ -156,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_named_algorithm_is_taken_and_an_unsuitable_one_is_not() {
-        let star = size(ShapeName::Star, 8, 1);
+        let star = star(1);
         let ring = best(WORK, star, &RACK, &[AlgorithmKind::Ring]).unwrap();
         assert_eq!(ring.algorithm, Algorithm::Ring);
         assert_eq!(best(WORK, star, &RACK, &[AlgorithmKind::Pairwise]), None);
@@ -164,21 +194,37 @@ mod tests {
 
     #[test]
     fn targets_are_shares_of_all_links_of_a_node_or_absolute() {
-        let star = size(ShapeName::Star, 8, 2);
+        let star = star(2);
         // Two links of 12.5 GB/s.
         assert_eq!(of_node(star, &RACK, 20.0), 0.8);
         assert_eq!(of_target(Target::OfNode(0.8), star, &RACK, 20.0), 1.0);
         assert_eq!(of_target(Target::Gbps(40.0), star, &RACK, 20.0), 0.5);
-        assert_eq!(of_node(size(ShapeName::FullMesh, 5, 1), &RACK, 50.0), 1.0);
+        assert_eq!(of_node(size(ShapeName::FullMesh, Form::FullMesh, 5, 1), &RACK, 50.0), 1.0);
     }
 
     #[test]
     fn a_simulated_array_has_a_bounded_number_of_frames() {
-        let star = size(ShapeName::Star, 8, 1);
+        let star = star(1);
         let bytes = simulated_bytes(WORK, star, &RACK, Algorithm::TwoShot, 100_000);
         // 14 copies over two links each.
         assert!(bytes as f64 * 14.0 * 2.0 / 4096.0 <= 100_000.0, "{bytes}");
         assert!(bytes as f64 * 14.0 * 2.0 * 2.0 / 4096.0 > 100_000.0, "{bytes}");
         assert_eq!(simulated_bytes(WORK, star, &RACK, Algorithm::TwoShot, u64::MAX), 1 << 30);
+    }
+
+    #[test]
+    fn shapes_with_narrower_halves_take_longer() {
+        let two_shot = |form| {
+            let size = Size { form, ..size(ShapeName::Torus, form, 16, 1) };
+            best(WORK, size, &RACK, &[AlgorithmKind::TwoShot]).unwrap().time_ns
+        };
+        let narrow = two_shot(Form::LeafSpine { leaves: 4, nodes_per_leaf: 4, spines: 1 });
+        let wide = two_shot(Form::LeafSpine { leaves: 4, nodes_per_leaf: 4, spines: 4 });
+        // Four nodes send to twelve over one link, and otherwise each to fifteen over its own.
+        assert!((narrow / wide - 48.0 / 15.0).abs() < 0.001, "{narrow}, {wide}");
+        let torus = two_shot(Form::Torus([8, 2, 1]));
+        let cube = two_shot(Form::Hypercube { dimensions: 4 });
+        // Rings of eight: two nodes each send one, two, three and four hops in a direction; eight messages cross a link of a cube.
+        assert!((torus / cube - 2.5).abs() < 0.001, "{torus}, {cube}");
     }
 }

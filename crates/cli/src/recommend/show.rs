@@ -1,8 +1,9 @@
 //! Table of the candidates, and the recommendation with its reason.
 
-use super::result::{CandidateResult, Recommendation};
+use super::result::{CandidateResult, Recommendation, State};
 use crate::present::table::{Column, Table};
 use crate::present::units;
+use crate::time_limit;
 
 /// Maximum number of candidates that are printed without `--all`.
 const LISTED_MAX: usize = 16;
@@ -28,14 +29,44 @@ pub(super) fn text(result: &Recommendation, shows_all: bool) -> String {
     }
     let more = result.candidates.len().saturating_sub(listed_max);
     let more = if more == 0 { String::new() } else { format!("\n... and {more} more, with --all") };
-    format!("{}{more}\n\n{}", table.render(), recommended(result))
+    let missing = not_simulated(result).map_or_else(String::new, |line| format!("\n\n{line}"));
+    format!("{}{more}{missing}\n\n{}", table.render(), recommended(result))
+}
+
+/// Returns the candidates that were to be simulated and were not, if there are any.
+fn not_simulated(result: &Recommendation) -> Option<String> {
+    let is = |state: State| result.candidates.iter().filter(move |one| one.state == state);
+    let left: Vec<_> = is(State::NotSimulated).map(named).collect();
+    if left.is_empty() {
+        return None;
+    }
+    let simulated = is(State::Simulated).chain(is(State::Failed)).count();
+    Some(format!(
+        "a part of the result: {simulated} of {} simulations ended; not simulated: {}",
+        simulated + left.len(),
+        left.join("; ")
+    ))
+}
+
+/// Returns the shape and size of a candidate.
+fn named(candidate: &CandidateResult) -> String {
+    let CandidateResult { nodes, shape, planes, .. } = candidate;
+    let planes = match *planes {
+        1 => String::new(),
+        planes => format!(" with {planes} planes"),
+    };
+    format!("{nodes} nodes, {shape}{}{planes}", spaced(&candidate.sizes))
+}
+
+fn spaced(sizes: &str) -> String {
+    if sizes.is_empty() { String::new() } else { format!(" {sizes}") }
 }
 
 fn cells(candidate: &CandidateResult) -> [String; 11] {
     let time = |ns: Option<f64>| ns.map_or_else(dash, |ns| units::time(ns.round() as u64));
     [
         candidate.nodes.to_string(),
-        candidate.shape.to_owned(),
+        format!("{}{}", candidate.shape, spaced(&candidate.sizes)),
         candidate.planes.to_string(),
         if candidate.algorithm.is_empty() { dash() } else { candidate.algorithm.clone() },
         candidate.links.to_string(),
@@ -54,16 +85,20 @@ fn dash() -> String {
 
 fn recommended(result: &Recommendation) -> String {
     let Some(candidate) = result.recommended.and_then(|index| result.candidates.get(index)) else {
-        return format!(
-            "no candidate is known to meet {}; try other sizes, or simulate more with --best",
-            result.target
-        );
+        let instead = if result.is_complete {
+            "try other sizes, or simulate more with --best".to_owned()
+        } else {
+            let limit = time_limit::shown(std::time::Duration::from_secs_f64(result.time_limit_s));
+            format!("raise the time limit of {limit} with --time-limit, or lower --frames-max")
+        };
+        return format!("no candidate is known to meet {}; {instead}", result.target);
     };
-    let CandidateResult { nodes, shape, planes, algorithm, command, .. } = candidate;
-    let planes = if *shape == "star" { format!(" with {planes} planes") } else { String::new() };
+    let CandidateResult { algorithm, command, .. } = candidate;
+    let largest = if result.is_complete { "" } else { " among those that were simulated" };
     format!(
-        "recommended: {nodes} nodes, {shape}{planes}, {algorithm}: the largest rack that meets {} in the simulation, and the one with the \
-         fewest links of that size\n  {command}",
+        "recommended: {}, {algorithm}: the largest rack that meets {} in the simulation, and the one with the fewest links of that \
+         size{largest}\n  {command}",
+        named(candidate),
         result.target
     )
 }

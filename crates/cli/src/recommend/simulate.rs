@@ -3,7 +3,7 @@
 use rackloom_collectives::Algorithm;
 use rackloom_control::report::Verdict;
 
-use super::candidate::{self, Rack, Size};
+use super::candidate::{Rack, Size};
 use super::model::{self, Work};
 use crate::arguments::{RecommendArguments, sim_arguments};
 use crate::failure::Failure;
@@ -24,17 +24,18 @@ pub(super) struct Simulated {
 /// Simulates a candidate.
 ///
 /// # Errors
-/// The run is refused, or fails.
+/// The run is refused, or fails. Or `goes_on` returned false, and the run was ended: the exit is `Interrupted`.
 pub(super) fn simulate(
     arguments: &RecommendArguments,
     work: Work,
     size: Size,
     rack: &Rack,
     algorithm: Algorithm,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<Simulated, Failure> {
     let bytes = model::simulated_bytes(work, size, rack, algorithm, arguments.frames_max);
-    let options = options(arguments, work, size, algorithm, bytes);
-    let (report, exit) = sim::simulate(&sim_arguments(&arguments.file, &options)?)?;
+    let options = options(work, size, rack, algorithm, bytes);
+    let (report, exit) = sim::simulate_while(&sim_arguments(&arguments.file, &options)?, goes_on)?;
     let row = report.sweep.first().filter(|_| report.verdict == Verdict::Pass);
     let Some(row) = row else {
         let reason = report.failures.first().map_or("the report has no times", String::as_str);
@@ -49,11 +50,11 @@ pub(super) fn simulate(
 }
 
 /// Returns the settings of a candidate: its shape, the memory that arrays of this size need, and the segments of a pipeline.
-fn settings(arguments: &RecommendArguments, size: Size, algorithm: Algorithm, bytes: u64) -> Vec<String> {
+fn settings(size: Size, rack: &Rack, algorithm: Algorithm, bytes: u64) -> Vec<String> {
     // A rank may hold the arrays of all others beside input and output.
     let arrays_mib = (bytes >> 20).saturating_mul(size.nodes + 2).min(MEMORY_MIB[1]);
     let memory_mib = arrays_mib.next_power_of_two().clamp(MEMORY_MIB[0], MEMORY_MIB[1]);
-    let mut settings = candidate::settings(arguments, size);
+    let mut settings = rack.settings.clone();
     settings.push(format!("defaults.memory={memory_mib}MiB"));
     if matches!(algorithm, Algorithm::RingPipeline { .. }) {
         settings.push(format!("job.collective.segments={}", model::segments(algorithm)));
@@ -73,14 +74,8 @@ fn of_work(work: Work, algorithm: Algorithm, bytes: u64) -> [(&'static str, Stri
 }
 
 /// Returns the options of `rackloom sim` for a candidate.
-fn options(
-    arguments: &RecommendArguments,
-    work: Work,
-    size: Size,
-    algorithm: Algorithm,
-    bytes: u64,
-) -> Vec<String> {
-    let settings = settings(arguments, size, algorithm, bytes).into_iter().map(|setting| ("--set", setting));
+fn options(work: Work, size: Size, rack: &Rack, algorithm: Algorithm, bytes: u64) -> Vec<String> {
+    let settings = settings(size, rack, algorithm, bytes).into_iter().map(|setting| ("--set", setting));
     let once = ["--repetitions", "--warm-up"].map(|option| (option, "1".to_owned()));
     let options = settings.chain(of_work(work, algorithm, bytes)).chain(once);
     options.flat_map(|(option, value)| [option.to_owned(), value]).collect()
@@ -91,9 +86,10 @@ pub(super) fn command(
     arguments: &RecommendArguments,
     work: Work,
     size: Size,
+    rack: &Rack,
     algorithm: Algorithm,
 ) -> String {
-    let settings = settings(arguments, size, algorithm, work.bytes);
+    let settings = settings(size, rack, algorithm, work.bytes);
     let settings = settings.into_iter().map(|setting| format!(" --set '{setting}'"));
     let work = of_work(work, algorithm, work.bytes).map(|(option, value)| format!(" {option} {value}"));
     format!("rackloom sim {}{}{}", arguments.file.display(), settings.collect::<String>(), work.concat())

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use rackloom_experiments::parallel::processors;
 use rackloom_runtime::machine::interruption::Interruption;
 
 use super::collect;
@@ -13,7 +14,7 @@ use super::workers::{Died, Workers};
 use crate::arguments::{Share, SweepArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
-use crate::tally::{Tally, processors};
+use crate::tally::Tally;
 use crate::time_limit;
 
 /// Least number of points that run before the estimate.

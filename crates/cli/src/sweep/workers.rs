@@ -8,10 +8,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rackloom_experiments::parallel;
 use rackloom_runtime::machine::child::die_with_parent;
 use rackloom_runtime::machine::interruption::Interruption;
 
@@ -47,25 +46,24 @@ enum End {
 impl Workers<'_> {
     /// Runs these points. Returns those that died.
     pub(super) fn run(&self, points: &[u64], tally: &Tally) -> Died {
-        let next = AtomicUsize::new(0);
-        let died = Mutex::new(Died::new());
-        std::thread::scope(|scope| {
-            for _ in 0..self.at_once.min(points.len()) {
-                scope.spawn(|| {
-                    while let Some(index) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        match self.run_point(*index) {
-                            End::Cut => return,
-                            End::Result => {}
-                            End::Died(reason) => {
-                                died.lock().unwrap_or_else(PoisonError::into_inner).insert(*index, reason);
-                            }
-                        }
-                        tally.add();
-                    }
-                });
-            }
-        });
-        died.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let mut died = Died::new();
+        let points = points.iter().copied();
+        let run = |index| (index, self.run_point(index));
+        parallel::for_each(
+            points,
+            self.at_once,
+            || self.is_over(),
+            run,
+            |_, (index, end)| {
+                match end {
+                    End::Cut => return,
+                    End::Result => {}
+                    End::Died(reason) => _ = died.insert(index, reason),
+                }
+                tally.add();
+            },
+        );
+        died
     }
 
     /// Returns true if the sweep ends before all points have run.

@@ -1,4 +1,4 @@
-//! Cases of an exhaustive campaign: each part that fails alone, and each pair of parts, as fault scripts.
+//! Cases of an exhaustive campaign: each part that fails alone, and each pair of parts, of one kind or of two, as fault scripts.
 //!
 //! The failure begins with the first run of the job, when all ranks have met, and does not end. Runs that warm up absorb its detection, so
 //! the measured runs show the rack without the part.
@@ -28,7 +28,7 @@ pub(super) struct Case {
 
 /// Returns all parts of these kinds, by kind and in the order of the plan.
 pub(super) fn parts(plan: &Plan, kinds: &[Failing]) -> Vec<Part> {
-    let is_meant = |kind: PartKind| kinds.iter().any(|failing| failing.kind == kind);
+    let is_meant = |kind: PartKind| kinds.iter().any(|failing| failing.kinds().contains(&kind));
     PartKind::ALL.into_iter().filter(|kind| is_meant(*kind)).flat_map(|kind| of_kind(plan, kind)).collect()
 }
 
@@ -54,18 +54,24 @@ fn of_kind(plan: &Plan, kind: PartKind) -> Vec<Part> {
 /// There are none, or too many.
 pub(super) fn cases(parts: &[Part], failing: &[Failing]) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
-    for together in [1, 2] {
-        for kind in PartKind::ALL {
-            if !failing.contains(&Failing { kind, together }) {
-                continue;
-            }
-            let of_kind: Vec<usize> = (0..parts.len()).filter(|index| parts[*index].kind == kind).collect();
-            let count = if together == 1 { of_kind.len() } else { of_kind.len() * of_kind.len() / 2 };
-            if cases.len() + count > CASES_MAX {
-                let message = format!("there are more than {CASES_MAX} cases");
-                return Err(Failure::bad_input(message).hint("fail one part at a time, such as links:1"));
-            }
-            cases.extend(combinations(&of_kind, together));
+    let of_kind = |kind: PartKind| -> Vec<usize> {
+        (0..parts.len()).filter(|index| parts[*index].kind == kind).collect()
+    };
+    let mut failing = failing.to_vec();
+    failing.sort_unstable();
+    failing.dedup();
+    for failing in failing {
+        let [first, second] = match failing {
+            Failing::One(kind) => [of_kind(kind), Vec::new()],
+            Failing::Two(kinds) => kinds.map(of_kind),
+        };
+        if cases.len() + first.len() * second.len().max(1) > CASES_MAX {
+            let message = format!("there are more than {CASES_MAX} cases");
+            return Err(Failure::bad_input(message).hint("fail one part at a time, such as links:1"));
+        }
+        match failing {
+            Failing::One(_) => cases.extend(first.into_iter().map(|part| Case { parts: vec![part] })),
+            Failing::Two(_) => cases.extend(pairs(&first, &second)),
         }
     }
     if cases.is_empty() {
@@ -75,15 +81,12 @@ pub(super) fn cases(parts: &[Part], failing: &[Failing]) -> Result<Vec<Case>, Fa
     Ok(cases)
 }
 
-fn combinations(parts: &[usize], together: usize) -> Vec<Case> {
-    if together == 1 {
-        return parts.iter().map(|part| Case { parts: vec![*part] }).collect();
-    }
-    let pairs = parts
-        .iter()
-        .enumerate()
-        .flat_map(|(at, first)| parts[at + 1..].iter().map(|second| Case { parts: vec![*first, *second] }));
-    pairs.collect()
+/// Returns each pair of a part of either list once. Parts of a kind have larger numbers than those of kinds before it.
+fn pairs<'a>(first: &'a [usize], second: &'a [usize]) -> impl Iterator<Item = Case> + 'a {
+    first.iter().flat_map(move |first| {
+        let behind = second.iter().filter(move |second| *second > first);
+        behind.map(move |second| Case { parts: vec![*first, *second] })
+    })
 }
 
 /// Returns the script of a case, read from its text, so that the text repeats it.
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn every_part_and_every_pair_is_a_case() {
         let plan = plan("ring: {nodes: 4}");
-        let both = [1, 2].map(|together| Failing { kind: PartKind::Links, together });
+        let both = [Failing::Two([PartKind::Links; 2]), Failing::One(PartKind::Links)];
         let parts = parts(&plan, &both);
         assert_eq!(parts.len(), 4);
         let cases = cases(&parts, &both).unwrap();
@@ -130,8 +133,22 @@ mod tests {
     }
 
     #[test]
+    fn pairs_across_kinds_have_a_part_of_each() {
+        let plan = plan("star: {nodes: 3, planes: 2}");
+        let across = [Failing::Two([PartKind::Links, PartKind::Switches])];
+        let parts = parts(&plan, &across);
+        let cases = cases(&parts, &across).unwrap();
+        // Six cables and two switches.
+        assert_eq!(cases.len(), 6 * 2);
+        let kinds = |case: &Case| case.parts.iter().map(|part| parts[*part].kind).collect::<Vec<_>>();
+        assert!(cases.iter().all(|case| kinds(case) == [PartKind::Links, PartKind::Switches]));
+        let text = text(&plan, &cases[0].parts.iter().map(|part| &parts[*part]).collect::<Vec<_>>());
+        assert!(text.contains("what: down") && text.contains("what: kill"), "{text}");
+    }
+
+    #[test]
     fn a_rack_without_such_parts_is_refused() {
-        let switches = [Failing { kind: PartKind::Switches, together: 1 }];
+        let switches = [Failing::One(PartKind::Switches)];
         let parts = parts(&plan("ring: {nodes: 4}"), &switches);
         assert!(cases(&parts, &switches).unwrap_err().to_string().contains("hint:"));
     }
@@ -140,11 +157,11 @@ mod tests {
     fn each_kind_has_a_script_that_can_be_read() {
         let plan = plan("star: {nodes: 3, planes: 2}");
         for kind in PartKind::ALL {
-            let parts = parts(&plan, &[Failing { kind, together: 2 }]);
+            let parts = parts(&plan, &[Failing::Two([kind; 2])]);
             let script = script(&plan, &[&parts[0], &parts[1]]).unwrap();
             assert_eq!(script.events.len(), 2);
         }
-        let nodes = parts(&plan, &[Failing { kind: PartKind::Nodes, together: 1 }]);
+        let nodes = parts(&plan, &[Failing::One(PartKind::Nodes)]);
         assert!(text(&plan, &[&nodes[0]]).contains("when: {node: n1"), "a witness lives on");
     }
 }

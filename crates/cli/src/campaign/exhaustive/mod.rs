@@ -9,10 +9,9 @@ mod outcome;
 mod result;
 mod show;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rackloom_experiments::parallel::{self, processors};
 use rackloom_plan::faults::FaultScript;
 use rackloom_runtime::machine::interruption::Interruption;
 use rackloom_runtime::request::work::Work;
@@ -20,13 +19,14 @@ use rackloom_runtime::request::work::Work;
 use self::cases::{Case, Part};
 use self::goodput::State;
 use self::outcome::{Kind, Outcome};
-use self::result::{CaseResult, ExhaustiveResult, ExpectedResult, PartResult};
+pub(crate) use self::result::ExhaustiveResult;
+use self::result::{CaseResult, ExpectedResult, PartResult};
 use super::trial::Range;
-use crate::arguments::{CampaignArguments, Engine, PartKind, passed_on};
+use crate::arguments::{CampaignArguments, Engine, Failing, PartKind, passed_on};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
 use crate::reporting::{print_text, write_json};
-use crate::tally::{Tally, processors};
+use crate::tally::Tally;
 use crate::time_limit;
 
 /// Runs every failure and prints the outcomes.
@@ -116,30 +116,12 @@ impl Search<'_> {
             };
             cases::script(self.range.plan(), &self.parts_of(case)).map_err(failed)?;
         }
-        let next = AtomicUsize::new(0);
-        let found = Mutex::new(Vec::new());
         let tally = Tally::begin("failures", self.cases.len() as u64, threads);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(self.cases.len()) {
-                scope.spawn(|| {
-                    while let Some(index) = self.take(&next) {
-                        let outcome = self.outcome(&self.cases[index]);
-                        found.lock().unwrap_or_else(PoisonError::into_inner).push((index, outcome));
-                        tally.add();
-                    }
-                });
-            }
-        });
-        drop(tally);
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_by_key(|(index, _): &(usize, Outcome)| *index);
-        Ok(found.into_iter().map(|(index, outcome)| (self.cases[index].clone(), outcome)).collect())
-    }
-
-    /// Returns the index of the next case.
-    fn take(&self, next: &AtomicUsize) -> Option<usize> {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        (index < self.cases.len() && !self.interruption.is_requested()).then_some(index)
+        let is_over = || self.interruption.is_requested();
+        let outcome = |case: &Case| self.outcome(case);
+        let outcomes = parallel::map_until(self.cases, threads, is_over, outcome, |_| tally.add());
+        let outcomes = self.cases.iter().zip(outcomes);
+        Ok(outcomes.filter_map(|(case, outcome)| Some((case.clone(), outcome?))).collect())
     }
 
     fn outcome(&self, case: &Case) -> Outcome {
@@ -158,7 +140,7 @@ impl Search<'_> {
         let parts = self.parts_of(case);
         CaseResult {
             parts: parts.iter().map(|part| part.name.clone()).collect(),
-            kind: parts.first().map_or("", |part| part.kind.name()),
+            kind: kinds(&parts),
             outcome: outcome.kind,
             time_ns: outcome.time_ns,
             goodput: outcome.goodput(self.healthy_ns),
@@ -166,6 +148,13 @@ impl Search<'_> {
             script: cases::text(self.range.plan(), &parts),
         }
     }
+}
+
+/// Returns the kinds of parts that fail together, as on the command line: `links`, or `links+switches`.
+fn kinds(parts: &[&Part]) -> String {
+    let mut kinds: Vec<_> = parts.iter().map(|part| part.kind.name()).collect();
+    kinds.dedup();
+    kinds.join("+")
 }
 
 /// Failure rate times time to repair, by kind of part.
@@ -177,7 +166,7 @@ impl Ratios {
         let mut ratios = Vec::new();
         for rate in &arguments.failure_rates {
             let name = rate.kind.name();
-            let runs_alone = arguments.exhaustive.iter().any(|it| it.kind == rate.kind && it.together == 1);
+            let runs_alone = arguments.exhaustive.contains(&Failing::One(rate.kind));
             if !runs_alone {
                 let message = format!("{name} have a failure rate and do not fail alone in this campaign");
                 return Err(Failure::bad_input(message).hint(format!("add --exhaustive {name}:1")));

@@ -1,6 +1,7 @@
 //! Outcome of a failure: survived, degraded, lost, or wrong.
 
 use rackloom_control::report::{MemberState, Report, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::campaign::trial::Judged;
@@ -9,7 +10,7 @@ use crate::campaign::trial::Judged;
 const SLOWER_MIN: f64 = 1.005;
 
 /// Kind of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
     /// The job ended right, and as fast as before.

@@ -1,12 +1,13 @@
 //! Result of an exhaustive campaign, as `--json` writes it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::outcome::Kind;
 
 /// Result of `rackloom campaign --exhaustive`.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct ExhaustiveResult {
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(crate) struct ExhaustiveResult {
     /// Version of rackloom that ran the campaign.
     pub(super) version: &'static str,
     /// Rack file, as given on the command line.
@@ -19,10 +20,13 @@ pub(super) struct ExhaustiveResult {
     pub(super) healthy_ns: f64,
     /// Cases that were to run.
     pub(super) cases: usize,
-    /// Number of cases of each outcome.
+    /// Cases in which the job ended right, and as fast as before.
     pub(super) survived: usize,
+    /// Cases in which the job ended right, and took longer.
     pub(super) degraded: usize,
+    /// Cases in which the job broke off with a clean error.
     pub(super) lost: usize,
+    /// Cases in which a check failed, or the rack hung.
     pub(super) wrong: usize,
     /// Cases that ran, those of one part first.
     pub(super) outcomes: Vec<CaseResult>,
@@ -32,12 +36,12 @@ pub(super) struct ExhaustiveResult {
 }
 
 /// Outcome of one case.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct CaseResult {
     /// Names of the parts that fail.
     pub(super) parts: Vec<String>,
-    /// Kind of these parts: `links`, `switches` or `nodes`.
-    pub(super) kind: &'static str,
+    /// Kind of these parts: `links`, `switches` or `nodes`; of parts of different kinds both, such as `links+switches`.
+    pub(super) kind: String,
     /// Outcome.
     pub(super) outcome: Kind,
     /// Time of the job in nanoseconds; `null` if it did not end right.
@@ -52,7 +56,7 @@ pub(super) struct CaseResult {
 }
 
 /// Expected goodput of the rack.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct ExpectedResult {
     /// Lower bound, as a share of the goodput without failures.
     pub(super) goodput_least: f64,
@@ -67,7 +71,7 @@ pub(super) struct ExpectedResult {
 }
 
 /// Importance of one part.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct PartResult {
     /// Name of the part.
     pub(super) part: String,
