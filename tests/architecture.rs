@@ -39,7 +39,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "rackloom-experiments",
-        &["rackloom-capture", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
+        &[
+            "rackloom-capture",
+            "rackloom-drawing",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-simulator",
+        ],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
     (
@@ -59,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-simulator",
         ],
     ),
+    ("rackloom-drawing", &[]),
     ("rackloom-gpu", &[]),
     (
         "rackloom-fuzz",
@@ -93,6 +101,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-capture",
             "rackloom-collectives",
             "rackloom-control",
+            "rackloom-drawing",
             "rackloom-experiments",
             "rackloom-gpu",
             "rackloom-jobs",
@@ -117,6 +126,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-drawing", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-capi", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
     ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate", "rackloom-capi"]),

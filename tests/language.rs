@@ -163,6 +163,7 @@ const PLAIN_CRATES: &[&str] = &[
     "cli",
     "collectives",
     "control",
+    "drawing",
     "experiments",
     "fuzz",
     "gpu",

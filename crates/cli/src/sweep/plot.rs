@@ -3,7 +3,7 @@
 //! Values stand at equal distances, as they were written: a loss of 0 beside one of 1e-6 has no place on any scale. The height is the mean
 //! over all seeds.
 
-use rackloom_experiments::chart::{Axes, Axis, Series, plot};
+use rackloom_drawing::chart::{Axes, Axis, Series, plot};
 
 use super::grid::Coordinate;
 use super::rows::Row;

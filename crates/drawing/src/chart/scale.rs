@@ -23,7 +23,7 @@ pub struct Axes<'a> {
 
 /// An axis with the range of its values and its range of coordinates.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub struct Scale {
     is_logarithmic: bool,
     least: f64,
     most: f64,
@@ -34,7 +34,7 @@ pub(super) struct Scale {
 impl Scale {
     /// Returns a scale that covers all of these values, drawn from `from` to `to`. A logarithmic one leaves out values without a
     /// logarithm.
-    pub(super) fn over(axis: Axis<'_>, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
+    pub fn over(axis: Axis<'_>, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let values = values.filter(|value| value.is_finite() && (!axis.is_logarithmic || *value > 0.0));
         let (mut least, mut most) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
@@ -57,7 +57,7 @@ impl Scale {
     }
 
     /// Returns the coordinate of a value; `None` if the scale does not cover it.
-    pub(super) fn coordinate(&self, value: f64) -> Option<f64> {
+    pub fn coordinate(&self, value: f64) -> Option<f64> {
         let share = if self.is_logarithmic {
             (value > 0.0).then(|| (value / self.least).ln() / (self.most / self.least).ln())?
         } else {
@@ -67,7 +67,7 @@ impl Scale {
     }
 
     /// Returns the marked values, with their texts.
-    pub(super) fn marks(&self) -> Vec<(f64, String)> {
+    pub fn marks(&self) -> Vec<(f64, String)> {
         let values = if self.is_logarithmic { self.factors() } else { self.steps() };
         values.into_iter().map(|value| (value, words(value))).collect()
     }

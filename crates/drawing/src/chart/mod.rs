@@ -1,4 +1,4 @@
-//! Figures as SVG text: a closed form as a line with measurements as points ([`figure`]), or points that lines join ([`plot`]).
+//! Figures as SVG text: points that lines join ([`plot`]), and the parts of other figures.
 //!
 //! Written by hand, without a library: a page of elements whose numbers are readable. Equal findings make
 //! equal text, so figures can be committed and compared.
@@ -7,66 +7,29 @@ mod scale;
 
 use std::fmt::Write;
 
-use crate::experiment::{Experiment, Findings, Row, Verdict};
-
-use scale::Scale;
-pub use scale::{Axes, Axis};
+pub use scale::{Axes, Axis, Scale};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 78.0;
-const RIGHT: f64 = 540.0;
-const TOP: f64 = 58.0;
-const BOTTOM: f64 = 376.0;
+#[allow(missing_docs)]
+pub const LEFT: f64 = 78.0;
+#[allow(missing_docs)]
+pub const RIGHT: f64 = 540.0;
+#[allow(missing_docs)]
+pub const TOP: f64 = 58.0;
+#[allow(missing_docs)]
+pub const BOTTOM: f64 = 376.0;
 /// Colours that also differ in brightness, for readers who do not distinguish hues.
-const COLOURS: [&str; 10] = [
+#[allow(missing_docs)]
+pub const COLOURS: [&str; 10] = [
     "#0b559f", "#d95f02", "#1b9e77", "#7b3294", "#b8860b", "#c2185b", "#4d4d4d", "#66a61e", "#5ab4e5",
     "#8c510a",
 ];
 /// Radius of a measured point.
-const RADIUS: f64 = 3.0;
+#[allow(missing_docs)]
+pub const RADIUS: f64 = 3.0;
 /// Distance between two lines of text.
 const LINE: f64 = 14.0;
-/// Number of x values at which a curve is computed.
-const SAMPLES: u32 = 80;
-
-/// Returns the figure of an experiment's findings as SVG text.
-#[must_use]
-pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
-    let drawn: Vec<&Row> = findings.rows.iter().filter(|row| row.is_drawn).collect();
-    let x = Scale::over(experiment.axes.x, drawn.iter().map(|row| row.x), LEFT, RIGHT);
-    let values = drawn.iter().flat_map(|row| [Some(row.expected), row.measured]).flatten();
-    let y = Scale::over(experiment.axes.y, values, BOTTOM, TOP);
-    let mut svg = Svg::begin(experiment.name, experiment.question);
-    frame(&mut svg, experiment.axes, &x, &y);
-    let mut series: Vec<&str> = Vec::new();
-    drawn.iter().for_each(|row| {
-        if !series.contains(&row.series.as_str()) {
-            series.push(&row.series);
-        }
-    });
-    let mut legend_height = TOP + 8.0;
-    for (number, name) in series.iter().enumerate() {
-        let rows: Vec<&Row> = drawn.iter().copied().filter(|row| row.series == *name).collect();
-        let colour = COLOURS[number % COLOURS.len()];
-        let closed_form = |at| (experiment.curve)(name, at);
-        let line = line(&rows, closed_form);
-        if experiment.axes.names.is_some() {
-            // Kinds have no values between them.
-            line.iter().for_each(|point| draw(&mut svg, colour, &[*point], &x, &y));
-        } else {
-            draw(&mut svg, colour, &line, &x, &y);
-        }
-        // Where points of several series coincide, the earlier ones remain visible around the later.
-        let later = series.len() - 1 - number;
-        points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, &x, &y);
-        legend_height = legend(&mut svg, legend_height, colour, name);
-    }
-    svg.text(RIGHT + 18.0, BOTTOM, "start", r##" fill="#444444""##, "line: closed form");
-    svg.text(RIGHT + 18.0, BOTTOM + 16.0, "start", r##" fill="#444444""##, "points: measured");
-    svg.line("</svg>");
-    svg.text
-}
 
 /// Line of a plot, with its points.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +62,8 @@ pub fn plot(title: &str, note: &str, axes: Axes<'_>, series: &[Series]) -> Strin
     svg.text
 }
 
-fn frame(svg: &mut Svg, axes: Axes<'_>, x: &Scale, y: &Scale) {
+#[allow(missing_docs)]
+pub fn frame(svg: &mut Svg, axes: Axes<'_>, x: &Scale, y: &Scale) {
     let marks = match axes.names {
         None => x.marks(),
         Some(names) => names.iter().zip(1..).map(|(name, at)| (f64::from(at), (*name).to_owned())).collect(),
@@ -122,23 +86,8 @@ fn frame(svg: &mut Svg, axes: Axes<'_>, x: &Scale, y: &Scale) {
     svg.text(18.0, middle, "middle", &turned, axes.y.label);
 }
 
-/// Returns the expected line: along the closed form if there is one, else from point to point.
-fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
-    let mut line: Vec<(f64, f64)> = rows.iter().map(|row| (row.x, row.expected)).collect();
-    line.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (Some((first, _)), Some((last, _))) = (line.first().copied(), line.last().copied()) else {
-        return line;
-    };
-    // Equal factors: every axis along which a closed form bends is logarithmic.
-    let sample = |number| first * (last / first).powf(f64::from(number) / f64::from(SAMPLES));
-    let along = (0..=SAMPLES).map(sample).map(|at| Some((at, closed_form(at)?)));
-    match along.collect::<Option<Vec<_>>>() {
-        Some(curve) if first > 0.0 && last > first => curve,
-        _ => line,
-    }
-}
-
-fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], x: &Scale, y: &Scale) {
+#[allow(missing_docs)]
+pub fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], x: &Scale, y: &Scale) {
     let coordinates = line.iter().filter_map(|(at, value)| Some((x.coordinate(*at)?, y.coordinate(*value)?)));
     let mut coordinates: Vec<(f64, f64)> = coordinates.collect();
     if let [(at, height)] = coordinates[..] {
@@ -150,17 +99,9 @@ fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], x: &Scale, y: &Scale) 
     svg.line(&format!(r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
 }
 
-fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], x: &Scale, y: &Scale) {
-    for row in rows {
-        let Some(measured) = row.measured else { continue };
-        let (Some(at), Some(height)) = (x.coordinate(row.x), y.coordinate(measured)) else { continue };
-        let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
-        svg.circle((at, height), radius, fill, colour);
-    }
-}
-
 /// Draws one series' entry of the legend; returns the height of the next one.
-fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
+#[allow(missing_docs)]
+pub fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
     svg.stroke((RIGHT + 18.0, height), (RIGHT + 46.0, height), colour, 1.6);
     svg.line(&format!(r#"<circle cx="{:.1}" cy="{height:.1}" r="4" fill="{colour}"/>"#, RIGHT + 32.0));
     let lines = wrapped(name);
@@ -188,13 +129,15 @@ fn wrapped(words: &str) -> Vec<String> {
 
 /// Lines of SVG.
 #[derive(Default)]
-struct Svg {
-    text: String,
+#[allow(missing_docs)]
+pub struct Svg {
+    pub text: String,
 }
 
 impl Svg {
     /// Begins a figure.
-    fn begin(title: &str, note: &str) -> Self {
+    #[allow(missing_docs)]
+    pub fn begin(title: &str, note: &str) -> Self {
         let mut svg = Self::default();
         svg.line(&format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
@@ -205,25 +148,29 @@ impl Svg {
         svg
     }
 
-    fn circle(&mut self, (x, y): (f64, f64), radius: f64, fill: &str, stroke: &str) {
+    #[allow(missing_docs)]
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, fill: &str, stroke: &str) {
         self.line(&format!(
             r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>"#
         ));
     }
 
-    fn line(&mut self, line: &str) {
+    #[allow(missing_docs)]
+    pub fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    fn stroke(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+    #[allow(missing_docs)]
+    pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
         self.line(&format!(
             r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" stroke="{colour}" stroke-width="{width}"/>"#,
             from.0, from.1, to.0, to.1
         ));
     }
 
-    fn text(&mut self, x: f64, y: f64, anchor: &str, attributes: &str, words: &str) {
+    #[allow(missing_docs)]
+    pub fn text(&mut self, x: f64, y: f64, anchor: &str, attributes: &str, words: &str) {
         let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         // Writing to a String cannot fail.
         let _ = writeln!(
