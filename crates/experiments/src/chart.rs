@@ -1,49 +1,124 @@
-//! The figure of an experiment: the closed form as a line, and measurements as points.
+//! The figure of an experiment: the closed form as a line, measurements as points with their spread.
 
-pub use rackloom_drawing::chart::{Axes, Axis};
-use rackloom_drawing::chart::{BOTTOM, COLOURS, LEFT, RADIUS, RIGHT, Scale, Svg, TOP, draw, frame, legend};
+use rackloom_drawing::chart::{self as drawing, Across, Chart, Meaning, Point, Series};
 
 use crate::experiment::{Experiment, Findings, Row, Verdict};
 
 /// Number of x values at which a curve is computed.
 const SAMPLES: u32 = 80;
 
+/// Label and kind of an axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<'a> {
+    /// Text beside the axis, with the unit of the values in parentheses at the end.
+    pub label: &'a str,
+    /// True if equal steps are equal factors.
+    pub is_logarithmic: bool,
+}
+
+/// Both axes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes<'a> {
+    /// Horizontal.
+    pub x: Axis<'a>,
+    /// Vertical.
+    pub y: Axis<'a>,
+    /// Names of the kinds 1, 2, ... of a horizontal axis that shows kinds instead of numbers. If the slice is empty, each series is a
+    /// kind, or each row, named by its setting, if a series has several.
+    pub names: Option<&'a [&'a str]>,
+}
+
+impl Axis<'_> {
+    fn drawn(self) -> drawing::Axis {
+        if self.is_logarithmic {
+            drawing::Axis::logarithmic(self.label)
+        } else {
+            drawing::Axis::linear(self.label)
+        }
+    }
+}
+
 /// Returns the figure of an experiment's findings as SVG text.
 #[must_use]
 pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
+    chart(experiment, findings).svg()
+}
+
+/// Returns the figure of an experiment's findings.
+#[must_use]
+pub fn chart(experiment: &Experiment, findings: &Findings) -> Chart {
     let drawn: Vec<&Row> = findings.rows.iter().filter(|row| row.is_drawn).collect();
-    let x = Scale::over(experiment.axes.x, drawn.iter().map(|row| row.x), LEFT, RIGHT);
-    let values = drawn.iter().flat_map(|row| [Some(row.expected), row.measured]).flatten();
-    let y = Scale::over(experiment.axes.y, values, BOTTOM, TOP);
-    let mut svg = Svg::begin(experiment.name, experiment.question);
-    frame(&mut svg, experiment.axes, &x, &y);
-    let mut series: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
     drawn.iter().for_each(|row| {
-        if !series.contains(&row.series.as_str()) {
-            series.push(&row.series);
+        if !names.contains(&row.series.as_str()) {
+            names.push(&row.series);
         }
     });
-    let mut legend_height = TOP + 8.0;
-    for (number, name) in series.iter().enumerate() {
-        let rows: Vec<&Row> = drawn.iter().copied().filter(|row| row.series == *name).collect();
-        let colour = COLOURS[number % COLOURS.len()];
-        let closed_form = |at| (experiment.curve)(name, at);
-        let line = line(&rows, closed_form);
-        if experiment.axes.names.is_some() {
-            // Kinds have no values between them.
-            line.iter().for_each(|point| draw(&mut svg, colour, &[*point], &x, &y));
-        } else {
-            draw(&mut svg, colour, &line, &x, &y);
+    let (x, series) = match experiment.axes.names {
+        Some(kinds) => categories(experiment.axes.x.label, kinds, &drawn, &names),
+        None => {
+            let series = |name: &&str| {
+                let rows: Vec<&Row> = drawn.iter().copied().filter(|row| row.series == *name).collect();
+                let line = line(&rows, |at| (experiment.curve)(name, at));
+                Series { name: (*name).to_owned(), line, points: points(&rows, |row| row.x) }
+            };
+            (Across::Values(experiment.axes.x.drawn()), names.iter().map(series).collect())
         }
-        // Where points of several series coincide, the earlier ones remain visible around the later.
-        let later = series.len() - 1 - number;
-        points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, &x, &y);
-        legend_height = legend(&mut svg, legend_height, colour, name);
+    };
+    Chart {
+        title: experiment.name.to_owned(),
+        note: experiment.question.to_owned(),
+        x,
+        y: experiment.axes.y.drawn(),
+        series,
+        meanings: meanings(&drawn),
     }
-    svg.text(RIGHT + 18.0, BOTTOM, "start", r##" fill="#444444""##, "line: closed form");
-    svg.text(RIGHT + 18.0, BOTTOM + 16.0, "start", r##" fill="#444444""##, "points: measured");
-    svg.line("</svg>");
-    svg.text
+}
+
+/// Returns an axis of kinds and the series over it. If no kind has two series, their names would repeat those of the kinds, so all rows
+/// are one series.
+fn categories(label: &str, kinds: &[&str], rows: &[&Row], names: &[&str]) -> (Across, Vec<Series>) {
+    let is_row_each = kinds.is_empty() && rows.len() > names.len();
+    let kinds: Vec<String> = match (kinds, is_row_each) {
+        ([], true) => rows.iter().map(|row| row.setting.clone()).collect(),
+        ([], false) => names.iter().map(|name| (*name).to_owned()).collect(),
+        (kinds, _) => kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    };
+    let position = |index: usize, row: &Row| if is_row_each { index as f64 + 1.0 } else { row.x };
+    let mut positions: Vec<f64> = rows.iter().enumerate().map(|(index, row)| position(index, row)).collect();
+    positions.sort_by(f64::total_cmp);
+    let is_apart = positions.windows(2).all(|pair| pair[0] < pair[1]);
+    let of = |name: &str, is_of: &dyn Fn(&Row) -> bool| {
+        let rows = || rows.iter().enumerate().filter(|(_, row)| is_of(row));
+        Series {
+            name: name.to_owned(),
+            line: rows().map(|(index, row)| (position(index, row), row.expected)).collect(),
+            points: rows().filter_map(|(index, row)| point(row, position(index, row))).collect(),
+        }
+    };
+    let series = match is_apart {
+        true => vec![of("", &|_| true)],
+        false => names.iter().map(|name| of(name, &|row| row.series == *name)).collect(),
+    };
+    (Across::Categories { label: label.to_owned(), names: kinds, is_ordered: false }, series)
+}
+
+fn points(rows: &[&Row], position: impl Fn(&Row) -> f64) -> Vec<Point> {
+    rows.iter().filter_map(|row| point(row, position(row))).collect()
+}
+
+fn point(row: &Row, x: f64) -> Option<Point> {
+    let bar = row.spread.map(|spread| (spread.low, spread.high));
+    Some(Point { x, y: row.measured?, bar, is_hollow: row.verdict != Verdict::Pass })
+}
+
+fn meanings(rows: &[&Row]) -> Vec<Meaning> {
+    let spread = rows.iter().find_map(|row| row.spread);
+    let bar = spread.map(|spread| Meaning::Bar(spread.of.to_owned()));
+    let mut meanings = vec![Meaning::Line("closed form".to_owned()), Meaning::Point("measured".to_owned())];
+    meanings.extend(bar);
+    meanings.push(Meaning::Hollow("measured, does not hold".to_owned()));
+    meanings
 }
 
 /// Returns the expected line: along the closed form if there is one, else from point to point.
@@ -59,14 +134,5 @@ fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f6
     match along.collect::<Option<Vec<_>>>() {
         Some(curve) if first > 0.0 && last > first => curve,
         _ => line,
-    }
-}
-
-fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], x: &Scale, y: &Scale) {
-    for row in rows {
-        let Some(measured) = row.measured else { continue };
-        let (Some(at), Some(height)) = (x.coordinate(row.x), y.coordinate(measured)) else { continue };
-        let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
-        svg.circle((at, height), radius, fill, colour);
     }
 }

@@ -17,6 +17,8 @@ const PERTURBATION: f64 = 1.2;
 const EVENTS_MIN: u64 = 1_000;
 /// Standard deviations that count as chance.
 const SIGMAS: f64 = 3.0;
+/// Meaning of the spread of a value that rests on counted losses.
+const CHANCE: &str = "3 standard deviations of the number of losses";
 
 /// A question with its theory, its trials and its figure.
 #[derive(Debug)]
@@ -111,6 +113,26 @@ pub(crate) struct Measured {
     pub(crate) events: Option<u64>,
     /// Note for readers beside the number.
     pub(crate) note: Option<String>,
+    /// Spread of the runs or operations behind the value, if there are several.
+    pub(crate) spread: Option<Spread>,
+}
+
+impl Measured {
+    /// Adds the spread of the runs or operations behind the value.
+    pub(crate) fn with_spread(self, low: f64, high: f64, of: &'static str) -> Self {
+        Self { spread: Some(Spread { low, high, of }), ..self }
+    }
+}
+
+/// Range around a measured value, as the measurements state it. The closed form plays no part.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Meaning of both ends.
+    pub of: &'static str,
 }
 
 impl From<f64> for Measured {
@@ -185,6 +207,9 @@ pub struct Row {
     pub events: Option<u64>,
     /// Note for readers beside the number.
     pub note: String,
+    /// Spread of the runs or operations behind the measured value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 /// All rows of an experiment.
@@ -264,6 +289,10 @@ impl Trial {
             0..EVENTS_MIN => format!("rests on {events} losses, fewer than {EVENTS_MIN}"),
             _ => format!("over {events} losses"),
         });
+        // Without an own spread, that of counted losses is the chance of their number.
+        let chance = value.filter(|_| events.is_some()).zip(self.tolerance.chance_alone(events));
+        let chance = chance.map(|(value, most)| Spread { low: value - most, high: value + most, of: CHANCE });
+        let spread = measured.as_ref().and_then(|measured| measured.spread).or(chance);
         let notes = [error, measured.and_then(|measured| measured.note), rests];
         Row {
             series: self.series.clone(),
@@ -277,6 +306,7 @@ impl Trial {
             verdict,
             events,
             note: notes.into_iter().flatten().collect::<Vec<_>>().join("; "),
+            spread,
         }
     }
 }
@@ -302,6 +332,14 @@ impl Tolerance {
         let Self::Chance { spread, slack } = self else { return 0.0 };
         let events = events.unwrap_or(0).max(1) as f64;
         spread * SIGMAS / events.sqrt() + slack
+    }
+
+    /// Returns the part of that change without the inaccuracy of the formula; `None` if chance plays no part.
+    fn chance_alone(self, events: Option<u64>) -> Option<f64> {
+        match self {
+            Self::Chance { spread, .. } => Some(Self::Chance { spread, slack: 0.0 }.chance(events)),
+            _ => None,
+        }
     }
 
     fn text(self, expected: f64, events: Option<u64>) -> String {
@@ -362,12 +400,19 @@ mod tests {
     #[test]
     fn chance_shrinks_with_the_root_of_the_count_and_few_losses_are_marked() {
         let tolerance = Tolerance::Chance { spread: 50.0, slack: 0.0 };
-        let counted = |events| Ok(Measured { value: 105.0, events: Some(events), note: None });
+        let counted = |events| Ok(Measured { value: 105.0, events: Some(events), ..Measured::default() });
         // 3 * 50 / sqrt(n): 15 of 100 losses, 1.5 of 10,000.
         let (few, many) = (judged(tolerance, counted(100)), judged(tolerance, counted(10_000)));
         assert_eq!((few.verdict, many.verdict), (Verdict::Pass, Verdict::Fail));
         assert_eq!(few.note, "rests on 100 losses, fewer than 1000");
         assert_eq!(many.note, "over 10000 losses");
+        let spread = few.spread.expect("a spread");
+        assert_eq!(
+            (spread.low, spread.high),
+            (90.0, 120.0),
+            "around the measured value, not the expected one"
+        );
+        assert_eq!(judged(tolerance, Ok(105.0.into())).spread, None, "no count, no spread");
     }
 
     #[test]

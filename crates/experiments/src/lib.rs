@@ -9,7 +9,7 @@
 //! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · [`parallel`] (many
 //! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic
 //! matrices) · [`theory`] (the closed forms) · `captured` (a run's capture, read back) · `suite` (the experiments) ·
-//! [`chart`] (a figure as SVG text) · `answer` (summary of the numbers, in a line).
+//! [`chart`] (the figure of an experiment) · `answer` (summary of the numbers, in a line).
 //!
 //! The crate prints nothing and opens no file.
 #![forbid(unsafe_code)]
@@ -26,5 +26,5 @@ pub mod theory;
 mod traffic;
 mod workload;
 
-pub use experiment::{Experiment, Findings, Request, Row, Verdict};
+pub use experiment::{Experiment, Findings, Request, Row, Spread, Verdict};
 pub use suite::{all, find};

@@ -148,6 +148,10 @@ pub(crate) struct Sweep {
     /// Mean of the rank for which it is shortest: of the rank that began last, if all end together.
     pub(crate) least_mean_ns: f64,
     pub(crate) median_ns: f64,
+    /// Shortest run.
+    pub(crate) least_ns: f64,
+    /// Time that 99 % of the runs do not exceed.
+    pub(crate) p99_ns: f64,
     /// Number of changes of the algorithm in the course of the runs.
     pub(crate) changes: usize,
 }
@@ -172,6 +176,8 @@ pub(crate) fn sweep(plan: &Plan, seed: u64, actions: &[(Instant, Action)]) -> Re
                 mean_ns: row.time_us * 1e3,
                 least_mean_ns: row.time_us * 1e3,
                 median_ns: row.time_p50_us.unwrap_or(f64::NAN) * 1e3,
+                least_ns: row.time_min_us.unwrap_or(f64::NAN) * 1e3,
+                p99_ns: row.time_p99_us.unwrap_or(f64::NAN) * 1e3,
                 changes: row.rechoices.iter().filter(|rechoice| rechoice.from != rechoice.to).count(),
             };
             match slowest.get_mut(index) {

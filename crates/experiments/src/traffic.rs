@@ -92,11 +92,11 @@ impl Ledger {
         }
     }
 
-    /// Returns the median of all latencies.
-    pub(crate) fn median_ns(&self) -> Option<u64> {
+    /// Returns the latency that this share of all operations do not exceed.
+    pub(crate) fn quantile_ns(&self, share: f64) -> Option<u64> {
         let mut latencies = self.latencies_ns.clone();
         latencies.sort_unstable();
-        latencies.get(latencies.len() / 2).copied()
+        latencies.get((latencies.len() as f64 * share) as usize).copied()
     }
 }
 

@@ -98,10 +98,46 @@ fn a_figure_names_its_axes_and_shows_what_does_not_hold() {
         chart::figure(experiment, &experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}")))
     };
     let (holds, fails) = (figure(false), figure(true));
-    for words in [experiment.name, experiment.axes.x.label, experiment.axes.y.label, "line: closed form"] {
+    for words in
+        [experiment.name, experiment.axes.x.label, ">throughput<", "GB/s", ">closed form<", ">measured<"]
+    {
         assert!(holds.contains(words), "{words}");
     }
-    let hollow = |figure: &str| figure.matches(r##" fill="#ffffff" stroke="##).count();
+    // The legend shows an outline only if there is one.
+    let hollow = |figure: &str| figure.matches("class=\"hollow\"").count();
     assert_eq!((hollow(&holds), hollow(&fails)), (0, 2));
+    assert!(!holds.contains("does not hold") && fails.contains("does not hold"));
     assert!(holds.trim_end().ends_with("</svg>"));
+}
+
+/// Returns the heights of the marks that the figure has for `series`, by their labels.
+fn labels(figure: &str) -> Vec<&str> {
+    figure
+        .lines()
+        .filter_map(|line| line.split_once("<title>")?.1.split_once("</title>"))
+        .map(|(label, _)| label)
+        .collect()
+}
+
+#[test]
+fn a_figure_has_a_mark_for_every_drawn_row_and_bars_for_several_runs() {
+    for name in ["heartbeat", "packing-latency", "patterns", "exact-drop", "lost-credits"] {
+        let experiment = rackloom_experiments::find(name).expect("it is there");
+        let request = Request { seed: 1, reduced: true, ..Request::default() };
+        let findings = experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"));
+        let figure = chart::figure(experiment, &findings);
+        let rows: Vec<_> = findings.rows.iter().filter(|row| row.is_drawn).collect();
+        // The picture itself has a title too.
+        assert_eq!(labels(&figure).len(), rows.len() + 1, "{name}: {figure}");
+        let with_bars = labels(&figure).iter().filter(|label| label.contains(" to ")).count();
+        let spread = rows.iter().filter(|row| row.spread.is_some()).count();
+        assert_eq!(with_bars, spread, "{name}");
+        assert_eq!(spread > 0, ["heartbeat", "packing-latency"].contains(&name), "{name}");
+        for spread in rows.iter().filter_map(|row| row.spread) {
+            assert!(
+                spread.low < spread.high
+                    && figure.contains("standard deviations") != figure.contains(&spread.of[..8])
+            );
+        }
+    }
 }

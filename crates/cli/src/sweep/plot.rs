@@ -1,13 +1,13 @@
 //! Figure of a sweep: the first axis with several values from left to right, and a line for each combination of the others.
 //!
 //! Values stand at equal distances, as they were written: a loss of 0 beside one of 1e-6 has no place on any scale. The height is the mean
-//! over all seeds.
+//! over all seeds, and bars reach from the least to the greatest value.
 
-use rackloom_drawing::chart::{Axes, Axis, Series, plot};
+use rackloom_drawing::chart::{Across, Axis, Chart, Meaning, Point, Series};
 
 use super::grid::Coordinate;
 use super::rows::Row;
-use super::summary::{Group, groups};
+use super::summary::{Group, Spread, groups};
 
 /// Maximum number of lines. More would leave the figure.
 const SERIES_MAX: usize = 16;
@@ -20,12 +20,13 @@ enum Height {
 }
 
 impl Height {
-    fn of(self, group: &Group<'_>) -> Option<f64> {
-        let spread = match self {
+    fn of(self, group: &Group<'_>) -> Option<Spread> {
+        match self {
             Self::BusBandwidth => group.spread(|row| row.bus_gbps),
-            Self::Time => group.spread(|row| row.time_ns.or(row.elapsed_ns.map(|ns| ns as f64))),
-        };
-        spread.map(|spread| if self == Self::Time { spread.mean / 1000.0 } else { spread.mean })
+            Self::Time => {
+                group.spread(|row| row.time_ns.or(row.elapsed_ns.map(|ns| ns as f64)).map(|ns| ns / 1000.0))
+            }
+        }
     }
 
     const fn label(self) -> &'static str {
@@ -50,20 +51,31 @@ pub(super) fn figure(rows: &[Row]) -> String {
         let (name, line) = (place(group, &key), line_of(group, &key));
         let at = position(&mut names, &name);
         let index = series.iter().position(|one| one.name == line);
+        let bar = (value.least < value.most).then_some((value.least, value.most));
+        let point = Point { bar, ..Point::new(at, value.mean) };
         match index {
-            Some(index) => series[index].points.push((at, value)),
+            Some(index) => series[index].points.push(point),
             None if series.len() == SERIES_MAX => is_cut = true,
-            None => series.push(Series { name: line, points: vec![(at, value)] }),
+            None => series.push(Series { name: line, points: vec![point], line: Vec::new() }),
         }
     }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let axes = Axes {
-        x: Axis { label: &key, is_logarithmic: false },
-        y: Axis { label: height.label(), is_logarithmic: false },
-        names: Some(&names),
+    for one in &mut series {
+        one.points.sort_by(|point, other| point.x.total_cmp(&other.x));
+        one.line = one.points.iter().map(|point| (point.x, point.y)).collect();
+    }
+    let note = if is_cut { "the first lines; results.csv has all" } else { "" };
+    let chart = Chart {
+        title: "rackloom sweep".to_owned(),
+        note: note.to_owned(),
+        x: Across::Categories { label: key, names, is_ordered: true },
+        y: Axis::linear(height.label()),
+        series,
+        meanings: vec![
+            Meaning::Point("mean over all seeds".to_owned()),
+            Meaning::Bar("least and greatest of all seeds".to_owned()),
+        ],
     };
-    let note = if is_cut { "the first lines; results.csv has all" } else { "means over all seeds" };
-    plot("rackloom sweep", note, axes, &series)
+    chart.svg()
 }
 
 /// Returns the name of the horizontal axis: the first one with several values, or the size.
@@ -135,11 +147,18 @@ mod tests {
         let rows = [row("1", "ring", 1.0), row("1", "two-shot", 2.0), row("2", "ring", 3.0)];
         let svg = figure(&rows);
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
-        assert_eq!(svg.matches("<circle").count(), 3 + 2, "points and the legend");
-        for text in [">planes<", ">1<", ">2<", "algorithm ring", "algorithm two-shot", "bus bandwidth (GB/s)"]
-        {
+        assert_eq!(svg.matches("</title></path>").count(), 3, "a mark for each value");
+        assert!(!svg.contains("least and greatest"), "one seed has no spread");
+        for text in [">planes<", ">1<", ">2<", "algorithm ring", "algorithm two-shot", "bus bandwidth"] {
             assert!(svg.contains(text), "{text} in {svg}");
         }
+    }
+
+    #[test]
+    fn several_seeds_are_a_mean_with_a_bar() {
+        let svg = figure(&[row("1", "ring", 1.0), row("1", "ring", 4.0)]);
+        assert!(svg.contains("algorithm ring: 1: 2.5 GB/s (1 GB/s to 4 GB/s)"), "{svg}");
+        assert!(svg.contains("least and greatest of"), "{svg}");
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn trial(setup: &Setup, link: Link, series: String, setting: String) -> Trial {
         run: Box::new(move || {
             let value = measure(seed, run)?;
             let note = format!("usual bounds {least:.3} .. {most:.3}");
-            Ok(Measured { value, events: None, note: (value < 0.99).then_some(note) })
+            Ok(Measured { value, note: (value < 0.99).then_some(note), ..Measured::default() })
         }),
     }
 }

@@ -136,7 +136,7 @@ fn ended(stage: &mut Stage, wanted: u64) -> Result<Measured, String> {
             None => return Err(format!("it stalled without a circle: {stalled}")),
         },
     };
-    Ok(Measured { value: completed as f64, events: None, note })
+    Ok(Measured { value: completed as f64, note, ..Measured::default() })
 }
 
 fn ring(seed: u64, puts: u64, rules: &str, of_link: &str, credits: &str) -> Result<Measured, String> {

@@ -138,5 +138,5 @@ fn measure(
         Quantity::FramesAbove => (port.pause.held_bytes_max.saturating_sub(xoff)) as f64 / FRAME_BYTES as f64,
     };
     let note = format!("{} packets repeated by the transport", stage.retransmitted());
-    Ok(Measured { value, events: None, note: Some(note) })
+    Ok(Measured { value, note: Some(note), ..Measured::default() })
 }

@@ -168,5 +168,5 @@ fn marks(seed: u64, senders: u64, limit_frames: u64) -> Result<Measured, String>
     let reports =
         (1..=senders).map(|node| stage.simulation.counters(NodeId(node as u16), PortId(0)).marks.rx_echo);
     let note = Some(format!("{} acknowledgements reports of them", reports.sum::<u64>()));
-    Ok(Measured { value: marked as f64, events: None, note })
+    Ok(Measured { value: marked as f64, note, ..Measured::default() })
 }

@@ -73,6 +73,8 @@ fn measure(seed: u64, mode: &str, delay_ns: u64, stores: u64, gap_ns: f64) -> Re
     let flow = Flow { times_ns, ..Flow::greedy(Kind::Store, 1, STORE_BYTES, stores) };
     let mut stage = Stage::new(&text, seed, vec![vec![flow]])?;
     stage.run()?;
-    let median_ns = stage.ledger(0).median_ns().ok_or("no store ended")?;
-    Ok((median_ns as f64).into())
+    let ledger = stage.ledger(0);
+    let quantile = |share: f64| ledger.quantile_ns(share).map(|ns| ns as f64).ok_or("no store ended");
+    let (low, high) = (quantile(0.01)?, quantile(0.99)?);
+    Ok(Measured::from(quantile(0.5)?).with_spread(low, high, "1 % and 99 % of all stores"))
 }

@@ -48,7 +48,7 @@ pub(in crate::suite) static SIZE_SWEEP: Experiment = Experiment {
         },
     ],
     axes: Axes {
-        x: Axis { label: "payload of one message (bytes)", is_logarithmic: true },
+        x: Axis { label: "payload of one message (B)", is_logarithmic: true },
         y: Axis { label: "payload / bytes on the wire (%)", is_logarithmic: false },
         names: None,
     },

@@ -41,7 +41,7 @@ pub(in crate::suite) static BIT_ERRORS: Experiment = Experiment {
         },
     ],
     axes: Axes {
-        x: Axis { label: "bytes of a frame on the wire", is_logarithmic: true },
+        x: Axis { label: "size of a frame on the wire (B)", is_logarithmic: true },
         y: Axis { label: "share of the frames that is lost", is_logarithmic: true },
         names: None,
     },
@@ -93,5 +93,5 @@ fn measure(seed: u64, rate: f64, bytes: u64, puts: u64) -> Result<Measured, Stri
     // Every data frame has a number on the link, and the receiver counts missing numbers.
     let lost = stage.simulation.counters(NodeId(1), PortId(0)).missing;
     let sent = stage.forward("n0--n1")?.data_frames_sent;
-    Ok(Measured { value: lost as f64 / sent as f64, events: Some(lost), note: None })
+    Ok(Measured { value: lost as f64 / sent as f64, events: Some(lost), ..Measured::default() })
 }

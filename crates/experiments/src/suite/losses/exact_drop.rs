@@ -37,7 +37,7 @@ pub(in crate::suite) static EXACT_DROP: Experiment = Experiment {
     }],
     axes: Axes {
         x: Axis { label: "what is counted", is_logarithmic: false },
-        y: Axis { label: "count", is_logarithmic: false },
+        y: Axis { label: "count", is_logarithmic: true },
         names: Some(&[]),
     },
     curve: straight,

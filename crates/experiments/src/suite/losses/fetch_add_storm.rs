@@ -123,7 +123,7 @@ fn measure(seed: u64, script: &str, operations: u64) -> Result<Measured, String>
     judge(script, counter, completed, unknown, operations)?;
     let note = format!("{completed} completed, {unknown} unknown, {} sent again", stage.retransmitted());
     let lost_completions = if script == "kill" { stage.ledger(VICTIM).completed } else { 0 };
-    Ok(Measured { value: (counter - lost_completions) as f64, events: None, note: Some(note) })
+    Ok(Measured { value: (counter - lost_completions) as f64, note: Some(note), ..Measured::default() })
 }
 
 /// Compares the callers' completions with the counter.

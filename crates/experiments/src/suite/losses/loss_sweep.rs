@@ -244,11 +244,11 @@ fn measure(recovery: Recovery, run: Run) -> Result<Measured, String> {
         let share = puts as f64 / sent as f64;
         // The loss of a frame that is discarded anyway costs nothing and carries no information.
         let events = if recovery.goes_back() { (lost as f64 * share) as u64 } else { lost };
-        return Ok(Measured { value: share, events: Some(events), note: None });
+        return Ok(Measured { value: share, events: Some(events), ..Measured::default() });
     }
     let cost = (sent - puts) as f64 / lost as f64;
     let note = format!("{cost:.2} frames per loss, over {lost} listed losses");
-    Ok(Measured { value: 1.0 / (1.0 + loss * cost), events: None, note: Some(note) })
+    Ok(Measured { value: 1.0 / (1.0 + loss * cost), note: Some(note), ..Measured::default() })
 }
 
 /// Returns the number of puts that meets enough losses, and not more.

@@ -91,7 +91,8 @@ fn trial(setup: &Setup, interval_us: u64, misses: u64, look: Quantity, deaths: u
     Trial {
         series: format!("{misses} misses, {word}"),
         setting: format!("T = {interval_us} us, k = {misses}, {word} of {deaths}"),
-        is_drawn: true,
+        // The extremes are the ends of the bars.
+        is_drawn: matches!(look, Quantity::Mean),
         x: interval_us as f64,
         expected,
         tolerance,
@@ -111,12 +112,18 @@ fn measure(
         let phase = (death as f64 + random_share(seed, death)) / deaths as f64;
         detections.push(detection_of(interval_ns, misses, (phase * interval_ns as f64) as u64)? as f64);
     }
+    let least = detections.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = detections.iter().copied().fold(0.0, f64::max);
     let value = match look {
-        Quantity::Least => detections.iter().copied().fold(f64::INFINITY, f64::min),
+        Quantity::Least => least,
         Quantity::Mean => detections.iter().sum::<f64>() / deaths as f64,
-        Quantity::Most => detections.iter().copied().fold(0.0, f64::max),
+        Quantity::Most => most,
     };
-    Ok((value / 1e3).into())
+    let measured = Measured::from(value / 1e3);
+    Ok(match look {
+        Quantity::Mean => measured.with_spread(least / 1e3, most / 1e3, "least and most of all deaths"),
+        Quantity::Least | Quantity::Most => measured,
+    })
 }
 
 /// Returns the detection time of a death at this phase of the interval, in nanoseconds.

@@ -41,9 +41,12 @@ pub(in crate::suite) static PATH_LOSS: Experiment = Experiment {
         kind: KnobKind::Count(2, 12),
     }],
     axes: Axes {
-        x: Axis { label: "planes of the star; rings; nodes of the mesh", is_logarithmic: false },
-        y: Axis { label: "after the loss / before", is_logarithmic: false },
-        names: None,
+        x: Axis { label: "", is_logarithmic: false },
+        y: Axis {
+            label: "throughput of star and ring, load of the mesh's busiest link: after the loss / before",
+            is_logarithmic: false,
+        },
+        names: Some(&[]),
     },
     curve: straight,
     answer: in_words,

@@ -35,7 +35,7 @@ pub(in crate::suite) static REDUCTION_TIME: Experiment = Experiment {
         kind: KnobKind::Bytes(4 << 10, 4 << 20),
     }],
     axes: Axes {
-        x: Axis { label: "bytes of the array", is_logarithmic: true },
+        x: Axis { label: "size of the array (B)", is_logarithmic: true },
         y: Axis { label: "time of an all-reduce (us)", is_logarithmic: true },
         names: None,
     },
