@@ -38,6 +38,17 @@ impl Svg {
         self.turned((x, y), anchor, class, words, 0.0);
     }
 
+    /// Adds a text of this size that begins at a point of its baseline.
+    pub(crate) fn sized(&mut self, at: (f64, f64), class: &str, words: &str, font_size: f64) {
+        let [x, y, size] = [at.0, at.1, font_size].map(coordinate);
+        #[cfg(test)]
+        self.note(at, Anchor::Start, font_size, words, 0.0);
+        let words = escaped(words);
+        self.raw(&format!(
+            r#"<text x="{x}" y="{y}" class="{class}" style="font-size:{size}px">{words}</text>"#
+        ));
+    }
+
     /// Adds a text that is turned by degrees around its point.
     pub(crate) fn turned(&mut self, at: (f64, f64), anchor: Anchor, class: &str, words: &str, degrees: f64) {
         let [x, y] = [at.0, at.1].map(coordinate);
@@ -53,15 +64,14 @@ impl Svg {
             format!(r#" transform="rotate({} {x} {y})""#, coordinate(degrees))
         };
         #[cfg(test)]
-        self.note(at, anchor, class, words, degrees);
+        self.note(at, anchor, if class.contains("title") { 16.0 } else { 12.0 }, words, degrees);
         let words = escaped(words);
         self.raw(&format!(r#"<text x="{x}" y="{y}"{anchor_text}{class_text}{turn}>{words}</text>"#));
     }
 
     /// Notes the box of a text that is level or upright.
     #[cfg(test)]
-    fn note(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, words: &str, degrees: f64) {
-        let size = if class.contains("title") { 16.0 } else { 12.0 };
+    fn note(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, words: &str, degrees: f64) {
         let width = crate::text::width(words, size);
         let before = match anchor {
             Anchor::Start => 0.0,
