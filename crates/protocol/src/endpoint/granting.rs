@@ -1,24 +1,14 @@
 //! Grants of this node to the streams that arrive here, and the demand of its own streams.
 //!
-//! [`Grants`] decides. This file gives it arrivals, losses and time, and lets acknowledgements leave that carry new grants. It does nothing in
+//! [`Grants`](crate::transport::grants::Grants) decides. This file gives it arrivals, losses and time, and lets acknowledgements leave that carry new grants. It does nothing in
 //! a rack without grants.
 
-use alloc::boxed::Box;
-
-use crate::config::MemberConfig;
 use crate::endpoint::Endpoint;
 use crate::endpoint::peer::{Peer, Reach};
 use crate::ids::{Class, NodeId};
 use crate::time::Instant;
-use crate::transport::grants::{Arrived, Grants};
+use crate::transport::grants::Arrived;
 use crate::wire::demand::Demand;
-
-/// Returns the pool of a node, or `None` in a rack without grants.
-pub(super) fn pool_of(config: &MemberConfig) -> Option<Box<Grants>> {
-    let transport = &config.transport;
-    let pool = transport.grant_pool()?;
-    Some(Box::new(Grants::new(pool, transport.window_packets, transport.timeout_max_ns)))
-}
 
 impl Endpoint {
     /// Returns the number of packets that are granted to others and have not arrived, or `None` in a rack without grants.

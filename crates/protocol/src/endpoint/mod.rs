@@ -110,7 +110,7 @@ impl Endpoint {
         let ready_data = config.ports.iter().map(line).collect();
         let undrained = Undrained::new(config.forwarding.drain);
         let bounds = Bounds::of(&config);
-        let grants = granting::pool_of(&config);
+        let grants = Grants::of(&config.transport).map(Box::new);
         let settings = StreamSettings {
             transport: config.transport,
             packing: config.packing,

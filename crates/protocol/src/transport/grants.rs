@@ -17,6 +17,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use super::distance;
+use crate::config::TransportConfig;
 use crate::ids::{Class, NodeId};
 use crate::time::Instant;
 
@@ -95,6 +96,13 @@ impl Grants {
             due: VecDeque::new(),
             deadline: None,
         }
+    }
+
+    /// Returns the pool of a member with these settings, or `None` if receivers grant no packets.
+    #[must_use]
+    pub fn of(config: &TransportConfig) -> Option<Self> {
+        let pool = config.grant_pool()?;
+        Some(Self::new(pool, config.window_packets, config.timeout_max_ns))
     }
 
     /// Number of packets that are granted and have not arrived.
