@@ -103,7 +103,7 @@ section! {
             shown = "the `pfc` of each link";
         }
         /// Bytes that may wait for a channel of a port. A data frame that joins more is marked, the next acknowledgement of its receiver
-        /// says so, and its sender counts that. With `transport.congestion` it also becomes slower.
+        /// says so, and its sender counts that. With `transport.congestion: dctcp` it also becomes slower.
         mark_above_bytes: Option<u32> {
             key = "mark_above";
             form = Kind::Size(0, BUFFER_BYTES_MAX);
