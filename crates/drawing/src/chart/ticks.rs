@@ -6,7 +6,7 @@ use super::axis::{Axis, ScaleKind};
 use super::scale::Scale;
 
 /// Number of marks above which an axis gets sparser ones, even where more would fit.
-const MARKS_MAX: usize = 12;
+const MARKS_MAX: usize = 10;
 /// Gap between texts beside each other and below each other.
 const GAPS: (f64, f64) = (12.0, 10.0);
 /// Number of own values up to which a horizontal axis is marked at these values.
