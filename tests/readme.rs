@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use support::{rackloom, root, scratch};
 
 /// Pages whose commands run one after the other, in a folder with the rack files that the page shows.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "docs/index.md",
     "docs/tutorial.md",
     "docs/how-to/compare-topologies.md",
@@ -19,6 +19,7 @@ const PAGES: [&str; 13] = [
     "docs/how-to/inject-faults.md",
     "docs/how-to/standing-rack.md",
     "docs/how-to/read-frames.md",
+    "docs/how-to/draw-a-rack.md",
     "docs/explanation/collectives.md",
     "docs/cli.md",
     "docs/fault-scripts.md",

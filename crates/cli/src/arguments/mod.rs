@@ -7,6 +7,7 @@ mod complaint;
 mod declared;
 mod exec;
 mod experiment;
+mod graph;
 mod headings;
 mod inject;
 mod job;
@@ -30,6 +31,7 @@ pub(crate) use self::complaint::{parse, sim_arguments};
 use self::declared::{meaning, named, summary};
 pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
 pub(crate) use self::experiment::ExperimentArguments;
+pub(crate) use self::graph::{GraphArguments, GraphFormat};
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::ArrayOptions;
@@ -87,6 +89,9 @@ pub(crate) enum Command {
     /// Check a rack file: print the resolved rack, or every mistake in the file
     #[command(after_help = EXITS)]
     Check(CheckArguments),
+    /// Draw a rack: members and links, and with a report of a run their use and faults
+    #[command(after_help = EXITS)]
+    Graph(GraphArguments),
     /// Print the schedule of a collective: which rank sends which part to which rank, step by step
     #[command(alias = "plan", after_help = EXITS)]
     Schedule(ScheduleArguments),

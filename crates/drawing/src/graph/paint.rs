@@ -22,6 +22,8 @@ const SINGLE_MAX: usize = 1500;
 const AROUND_MAX: usize = 700;
 /// Number of lines up to which lines have labels.
 const LABELLED_MAX: usize = 120;
+/// Half of the size of the cross on a link that is down.
+const CROSS: f64 = 6.0;
 /// Width of the frame of a member of a group. Frames of neighbours do not touch.
 const BAND: f64 = 5.0;
 /// Number of lines of one look above which only some are drawn, evenly distributed.
@@ -192,7 +194,7 @@ fn single(svg: &mut Svg, graph: &Graph, line: &Line, curve: &Curve) {
     let classes = Look::of(line).classes();
     svg.raw(&format!("<path class=\"{classes}\" d=\"{}\"><title>{title}</title></path>", path(curve)));
     if line.state == LinkState::Failed {
-        cross(svg, curve.at(0.5), 6.0);
+        cross(svg, curve.at(0.5), CROSS);
     }
 }
 
@@ -299,6 +301,11 @@ fn labels(svg: &mut Svg, graph: &Graph, lines: &[Line], curves: &[Curve], places
             [place.x - half_width, place.y - half_height, place.x + half_width, place.y + half_height]
         })
         .collect();
+    let failed = lines.iter().zip(curves).filter(|(line, _)| line.state == LinkState::Failed);
+    taken.extend(failed.map(|(_, curve)| {
+        let (x, y) = curve.at(0.5);
+        [x - CROSS, y - CROSS, x + CROSS, y + CROSS]
+    }));
     for (line, curve) in lines.iter().zip(curves) {
         let words = shown(&label(&graph.links, line));
         if words.is_empty() {

@@ -1,0 +1,49 @@
+//! `rackloom graph`: a picture of a rack file, with the use and the faults of a run if there is a report.
+
+mod rack;
+mod report;
+
+use std::path::Path;
+
+use rackloom_control::source::Overrides;
+use rackloom_drawing::graph::Graph;
+use rackloom_runtime::request::work::RackRequest;
+
+use crate::arguments::{GraphArguments, GraphFormat, Output};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::reporting::{must_be_writable_at, print_text};
+
+/// Draws a rack file.
+pub(crate) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
+    let output = arguments.output.as_deref().filter(|path| path.as_os_str() != "-");
+    if let Some(path) = output {
+        must_be_writable_at(path)?;
+    }
+    let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
+    let plan = RackRequest::read(&arguments.file, &overrides)?.plan()?;
+    let mut graph = rack::graph(&plan);
+    if let Some(path) = &arguments.report {
+        let report = report::read(path)?;
+        report::check(&plan, &report).map_err(|failure| failure.at_path(path))?;
+        report::apply(&plan, &report, &mut graph);
+    }
+    write(&text(&graph, arguments.format), output)?;
+    Ok(Exit::Pass)
+}
+
+fn text(graph: &Graph, format: GraphFormat) -> String {
+    match format {
+        GraphFormat::Svg => graph.svg(),
+        GraphFormat::Dot => graph.dot(),
+        GraphFormat::Mermaid => graph.mermaid(),
+    }
+}
+
+fn write(text: &str, output: Option<&Path>) -> Result<(), Failure> {
+    match output {
+        None => print_text(&Output { json: None }, text.trim_end()),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::could_not_start("cannot write the picture", error).at_path(path)),
+    }
+}
