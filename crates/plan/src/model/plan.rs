@@ -18,9 +18,12 @@ mod timers;
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
+use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{
-    Graph, GraphPort, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PauseConfig,
-    PortConfig, RetryConfig, TransportConfig,
+    Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PauseConfig, PortConfig,
+    RetryConfig, Tenant, TransportConfig,
 };
 
 use crate::model::jobs::expect::Expectations;
@@ -137,11 +140,28 @@ impl Plan {
     /// If the plan has no such member.
     #[must_use]
     pub fn member_config_on(&self, clock: Clock, node: NodeId, incarnation: Incarnation) -> MemberConfig {
-        let graph = self.graph();
-        let ports = graph.ports(node).into_iter().map(|GraphPort { edge, neighbour, plane }| PortConfig {
+        let tenants = self.members.iter().map(|member| member.tenant).collect();
+        self.member_config_within(clock, node, incarnation, &self.graph().into(), &tenants)
+    }
+
+    /// Returns the configuration of a member, which shares graph and tenants of all members with others. For callers that need the
+    /// configurations of many members.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config_within(
+        &self,
+        clock: Clock,
+        node: NodeId,
+        incarnation: Incarnation,
+        graph: &SharedGraph,
+        tenants: &Arc<[Tenant]>,
+    ) -> MemberConfig {
+        let ports = graph.links(node).iter().map(|&(edge, neighbour)| PortConfig {
             edge,
             neighbour,
-            plane,
+            plane: self.links[usize::from(edge)].edge.plane,
             dimension: self.links[usize::from(edge)].dimension,
             credits: self.links[usize::from(edge)].credits,
             channel_limits: self.channels.limits_of(&self.links[usize::from(edge)].profile).to_vec(),
@@ -155,10 +175,10 @@ impl Plan {
             node,
             incarnation,
             epoch: self.epoch,
-            tenants: self.members.iter().map(|member| member.tenant).collect(),
+            tenants: Arc::clone(tenants),
             ether_type: self.settings.ether_type,
             ports: ports.collect(),
-            graph: graph.into(),
+            graph: graph.clone(),
             timers: self.timers_on(clock),
             transport: self.transport_on(clock),
             paths: self.paths.config(),

@@ -141,17 +141,17 @@ impl Simulation {
             done = self.watchdog.check_engine(at, events_handled).map_err(|cause| self.stalled(cause));
         }
         self.due = due;
-        while let Some(next) = self.fabric.queue.pop_own() {
-            self.ahead.stopped.push((member, next));
+        let rest: Vec<_> = std::iter::from_fn(|| self.fabric.queue.pop_own()).collect();
+        if !rest.is_empty() {
+            self.ahead.stopped.entry(member).or_default().extend(rest);
         }
         done
     }
 
     /// Continues a stopped member with the events that it had scheduled for itself.
     fn go_on(&mut self, member: NodeId) {
-        for (_, next) in self.ahead.stopped.extract_if(.., |(stopped, _)| *stopped == member) {
-            self.fabric.queue.put_back_own(next);
-        }
+        let stopped = self.ahead.stopped.remove(&member).unwrap_or_default();
+        stopped.into_iter().for_each(|next| self.fabric.queue.put_back_own(next));
     }
 
     /// Collects a member's events that are due at `at`.
@@ -174,7 +174,7 @@ impl Simulation {
     fn put_back(&mut self) {
         let Self { ahead, fabric, .. } = self;
         let mut concerned = std::mem::take(&mut ahead.concerned);
-        let mut rest: Vec<_> = ahead.stopped.drain(..).map(|(_, next)| next).collect();
+        let mut rest: Vec<_> = std::mem::take(&mut ahead.stopped).into_values().flatten().collect();
         for member in concerned.drain(..) {
             rest.extend(std::iter::from_fn(|| ahead.pop(member)));
         }

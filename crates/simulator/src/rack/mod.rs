@@ -132,8 +132,8 @@ impl Simulation {
         let mut buffer_bytes = 0;
         let mut seats = Vec::new();
         for (node, role) in (0..).map(NodeId).zip(&graph.members).filter(|(node, _)| is_here(*node)) {
-            let mut config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
-            (config.graph, config.tenants) = (graph.clone(), Arc::clone(&tenants));
+            let incarnation = incarnation(seed, node);
+            let config = plan.member_config_within(Clock::Virtual, node, incarnation, graph, &tenants);
             buffer_bytes = buffer_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
             seats.push(Seat::new(node, body_of(*role, config), outgoing));

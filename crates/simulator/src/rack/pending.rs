@@ -1,5 +1,7 @@
 //! Events of members that run ahead of each other, before and after they are handled.
 
+use std::collections::BTreeMap;
+
 use rackloom_protocol::{Event, Instant, NodeId};
 
 use crate::lists::Lists;
@@ -13,7 +15,7 @@ pub(super) struct Ahead {
     /// Members with an event in their list.
     pub(super) concerned: Vec<NodeId>,
     /// Events that members had scheduled for themselves when they were stopped.
-    pub(super) stopped: Vec<(NodeId, Scheduled)>,
+    pub(super) stopped: BTreeMap<NodeId, Vec<Scheduled>>,
     /// Events in order of the polls: time, member, number of the event at that member, event.
     pub(super) events: Vec<(Instant, NodeId, u64, Event)>,
     pub(super) is_running: bool,
@@ -28,7 +30,7 @@ impl Ahead {
         Self {
             lists: Lists::new(members),
             concerned: Vec::new(),
-            stopped: Vec::new(),
+            stopped: BTreeMap::new(),
             events: Vec::new(),
             is_running: false,
             latest: Instant::ZERO,
