@@ -31,8 +31,8 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::reporting;
 use crate::simulated_links::SimulatedLinks;
-use crate::tally::processors;
 use crate::{trace, workload};
+use rackloom_experiments::parallel::processors;
 
 /// Number of events between two updates of the progress bar: a few milliseconds of wall time.
 const EVENTS_PER_UPDATE: u64 = 1 << 12;

@@ -256,7 +256,7 @@ impl<'a> Moves<'a> {
     /// Cost if one rank sends `bytes` to each other rank, or receives them.
     fn root_ns(&self, bytes: f64) -> f64 {
         if let Some(paths) = &self.paths {
-            return self.counted_ns(paths.usage_from_root(), bytes);
+            return self.counted_ns(paths.root_to_all(), bytes);
         }
         let peers = self.ranks - 1;
         let load = match self.fabric.kind {

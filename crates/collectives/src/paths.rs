@@ -107,7 +107,7 @@ impl Paths {
     }
 
     /// Returns the links that are used if the first rank sends a message to every other.
-    pub(crate) fn usage_from_root(&self) -> Usage {
+    pub(crate) fn root_to_all(&self) -> Usage {
         match self {
             Self::Grid { sizes, ranks } => {
                 let mut loads = vec![0.0; 2 * sizes.len() * ranks];
@@ -220,9 +220,9 @@ mod tests {
             let usage = paths.usage((0..16).map(|rank| (rank, rank ^ (1 << bit))));
             assert_eq!(usage, Usage { longest: 1.0, mean: 1.0, busiest: 1.0 });
         }
-        assert_eq!(paths.usage_from_root().longest, 4.0);
+        assert_eq!(paths.root_to_all().longest, 4.0);
         // Half of the ranks differ in the bit that is corrected first.
-        assert_eq!(paths.usage_from_root().busiest, 8.0);
+        assert_eq!(paths.root_to_all().busiest, 8.0);
     }
 
     #[test]

@@ -106,7 +106,7 @@ struct Results {
 enum End {
     Pass,
     Starved,
-    Fail(Found),
+    Fail(Box<Found>),
     /// The campaign was interrupted while it ran.
     Cut,
 }
@@ -132,7 +132,7 @@ impl Campaign<'_> {
                 End::Cut => return,
                 End::Pass => {}
                 End::Starved => results.starved += 1,
-                End::Fail(found) => results.found.push(found),
+                End::Fail(found) => results.found.push(*found),
             }
             results.ran += 1;
             tally.add();
@@ -152,7 +152,7 @@ impl Campaign<'_> {
             }
             Outcome::Fail(reasons) => {
                 self.progress_log.note(number, false);
-                End::Fail(self.reduce(&script, number, reasons))
+                End::Fail(Box::new(self.reduce(&script, number, reasons)))
             }
         }
     }
