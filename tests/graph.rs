@@ -257,16 +257,25 @@ fn reports_that_do_not_fit_are_refused_with_what_and_where() {
 
 #[test]
 fn a_rack_of_1024_members_has_a_small_picture() {
-    for shape in [
-        "ring: {nodes: 1024}",
-        "torus: {x: 16, y: 8, z: 8}",
-        "leaf-spine: {leaves: 32, nodes_per_leaf: 31, spines: 32}",
-    ] {
-        let file = rack_file(&format!("name: large\nshape: {{{shape}}}\ndefaults: {{memory: 64KiB}}\n"));
+    let racks = [
+        ("star: {nodes: 1020, planes: 4}", 1020, 4),
+        ("torus: {x: 16, y: 8, z: 8}", 1024, 0),
+        ("full-mesh: {nodes: 256}", 256, 0),
+        ("hypercube: {dimensions: 10}", 1024, 0),
+    ];
+    for (shape, nodes, switches) in racks {
+        let channels = if shape.starts_with("torus") { "channels: {rise: dateline}\n" } else { "" };
+        let file = rack_file(&format!("name: large\nshape: {{{shape}}}\n{channels}"));
         let svg = drawn(&file, &[]);
         assert!(svg.len() < 2_000_000, "{shape}: {} bytes", svg.len());
-        assert!(svg.matches("<rect class=\"node\"").count() > 900, "{shape}");
-        parsed(&drawn(&file, &["--format", "dot"]));
+        // The legend has one of each kind.
+        assert_eq!(svg.matches("<rect class=\"node\"").count(), nodes + 1, "{shape}");
+        assert_eq!(
+            svg.matches("<rect class=\"switch\"").count(),
+            if switches > 0 { switches + 1 } else { 0 },
+            "{shape}"
+        );
+        assert_eq!(parsed(&drawn(&file, &["--format", "dot"])).0.len(), nodes + switches, "{shape}");
     }
 }
 

@@ -27,7 +27,7 @@ const CROSS: f64 = 6.0;
 /// Width of the frame of a member of a group. Frames of neighbours do not touch.
 const BAND: f64 = 5.0;
 /// Number of lines of one look above which only some are drawn, evenly distributed.
-const THIN_FROM: usize = 30_000;
+const THIN_FROM: usize = 70_000;
 
 impl Graph {
     /// Returns the picture as SVG text.
