@@ -77,7 +77,7 @@ impl Endpoint {
 
     /// Returns true if a grant to this node has not left.
     #[inline]
-    pub(in crate::endpoint) fn owes_grant(&self, node: NodeId) -> bool {
+    pub(in crate::endpoint) fn has_unsent_grant(&self, node: NodeId) -> bool {
         self.grants.as_ref().is_some_and(|grants| grants.is_due(node))
     }
 

@@ -40,7 +40,7 @@ impl Endpoint {
     pub(in crate::endpoint) fn queue_ack(&mut self, peer: &mut Peer) {
         peer.may_have_acks_due = true;
         let is_due = peer.streams.iter().any(|(_, stream)| stream.receiver.ack_due());
-        if peer.is_ack_queued || !is_due && !self.owes_grant(peer.node) {
+        if peer.is_ack_queued || !is_due && !self.has_unsent_grant(peer.node) {
             return;
         }
         let Some(port) = peer.ports[Class::Reply.index()] else { return };
