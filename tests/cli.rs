@@ -28,6 +28,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
     insta::assert_snapshot!("help-workload-generate", help(&["workload", "generate", "--help"]));
     insta::assert_snapshot!("help-workload-import", help(&["workload", "import", "--help"]));
+    insta::assert_snapshot!("help-graph", help(&["graph", "--help"]));
     insta::assert_snapshot!("help-schedule", help(&["schedule", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
@@ -91,6 +92,7 @@ fn every_option_is_in_the_document() {
         "sweep",
         "recommend",
         "check",
+        "graph",
         "schedule",
         "up",
         "status",

@@ -69,7 +69,7 @@ fn every_shipped_rack_has_a_picture_in_each_format() {
         assert_eq!(plan.code, Some(0), "{}", plan.stderr);
         let svg = drawn(&file, &[]);
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{}", file.display());
-        assert!(roots(&svg) == 1 && svg.contains(">n0<"), "{}", file.display());
+        assert_eq!(svg.matches("<svg ").count(), 1, "{}", file.display());
         let (names, links) = parsed(&drawn(&file, &["--format", "dot"]));
         let mermaid = drawn(&file, &["--format", "mermaid"]);
         assert!(mermaid.contains("flowchart BT"), "{mermaid}");
@@ -80,15 +80,13 @@ fn every_shipped_rack_has_a_picture_in_each_format() {
         for (one, other) in &links {
             assert!(names.contains(one) && names.contains(other), "{one} -- {other}");
         }
-        // A text beside the pointer for each link and member.
+        // The legend has one of each kind.
+        let count = |kind: &str| svg.matches(&format!("<rect class=\"{kind}\"")).count().saturating_sub(1);
+        assert_eq!(count("node") + count("switch"), names.len(), "{}", file.display());
+        // A text beside the pointer for each link.
         assert_eq!(svg.matches("<path class=\"link").count(), links.len(), "{}", file.display());
         graphviz_reads(&file, names.len());
     }
-}
-
-/// Returns the number of SVG elements that are open at the same time, at most.
-fn roots(svg: &str) -> usize {
-    svg.matches("<svg ").count()
 }
 
 /// Lets Graphviz draw the rack, if it is installed.
