@@ -1,42 +1,12 @@
 //! The figure of an experiment: the closed form as a line, measurements as points with their spread.
 
-use rackloom_drawing::chart::{self as drawing, Across, Chart, Meaning, Point, Series};
+use rackloom_drawing::chart::{Across, Chart, Meaning, Point, Series};
 
+pub use crate::axes::{Axes, Axis};
 use crate::experiment::{Experiment, Findings, Row, Verdict};
 
 /// Number of x values at which a curve is computed.
 const SAMPLES: u32 = 80;
-
-/// Label and kind of an axis.
-#[derive(Clone, Copy, Debug)]
-pub struct Axis<'a> {
-    /// Text beside the axis, with the unit of the values in parentheses at the end.
-    pub label: &'a str,
-    /// True if equal steps are equal factors.
-    pub is_logarithmic: bool,
-}
-
-/// Both axes of a figure.
-#[derive(Clone, Copy, Debug)]
-pub struct Axes<'a> {
-    /// Horizontal.
-    pub x: Axis<'a>,
-    /// Vertical.
-    pub y: Axis<'a>,
-    /// Names of the kinds 1, 2, ... of a horizontal axis that shows kinds instead of numbers. If the slice is empty, each series is a
-    /// kind, or each row, named by its setting, if a series has several.
-    pub names: Option<&'a [&'a str]>,
-}
-
-impl Axis<'_> {
-    fn drawn(self) -> drawing::Axis {
-        if self.is_logarithmic {
-            drawing::Axis::logarithmic(self.label)
-        } else {
-            drawing::Axis::linear(self.label)
-        }
-    }
-}
 
 /// Returns the figure of an experiment's findings as SVG text.
 #[must_use]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::chart::Axes;
+use crate::axes::Axes;
 use crate::knob::{Knob, Knobs, Refused};
 use crate::parallel;
 

@@ -9,12 +9,13 @@
 //! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · [`parallel`] (many
 //! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic
 //! matrices) · [`theory`] (the closed forms) · `captured` (a run's capture, read back) · `suite` (the experiments) ·
-//! [`chart`] (the figure of an experiment) · `answer` (summary of the numbers, in a line).
+//! [`chart`] (the figure of an experiment) with `axes` · `answer` (summary of the numbers, in a line).
 //!
 //! The crate prints nothing and opens no file.
 #![forbid(unsafe_code)]
 
 mod answer;
+mod axes;
 mod captured;
 pub mod chart;
 pub mod experiment;
