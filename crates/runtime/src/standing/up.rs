@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn a_rack_at_its_limits_refuses_more_process_seats() {
-        let text = "name: star\nshape: {star: {nodes: 300}}\nprocesses: 13\n";
+        let text = "name: star\nshape: {star: {nodes: 1040}}\nprocesses: 15\n";
         let mut plan = Plan::parse(text, "test").expect("a plan");
-        plan.add_processes(13);
+        plan.add_processes(15);
         let refused =
-            check_process_seats(&plan, ProcessSeats::OfFile).expect_err("there are 4096 members at most");
-        assert!(refused.to_string().contains("--processes 12"), "{refused}");
-        assert!(check_process_seats(&plan, ProcessSeats::Number(12)).is_ok());
+            check_process_seats(&plan, ProcessSeats::OfFile).expect_err("there are 16384 members at most");
+        assert!(refused.to_string().contains("--processes 14"), "{refused}");
+        assert!(check_process_seats(&plan, ProcessSeats::Number(14)).is_ok());
     }
 
     /// Returns a status in which these ends of links, given as member and link, carry no data.
