@@ -338,13 +338,14 @@ proptest! {
         reseal in any::<bool>(),
     ) {
         let (mut fabric, mut bytes) = genuine();
-        let mut touched = false;
+        let original = bytes.clone();
         for (at, value) in flips {
             if let Some(byte) = bytes.get_mut(at) {
-                touched |= *byte != value;
                 *byte = value;
             }
         }
+        // A later change of a byte can restore it.
+        let touched = bytes != original;
         let length = usize::from(layout::u16_at(&bytes, layout::LENGTH));
         let whole = layout::FABRIC + length <= bytes.len() && length >= layout::OPERATIONS - layout::FABRIC;
         if let Ok(frame) = Frame::parse(&bytes, 0x88b5, mac(NodeId(1), Plane(0)), mac(NodeId(0), Plane(0)), 7) {
