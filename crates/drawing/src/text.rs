@@ -2,6 +2,9 @@
 //!
 //! The font of the reader is not known, so widths are estimates on the wide side (those of DejaVu Sans and Verdana, rounded up).
 
+/// Size of the texts of all pictures, and of their titles.
+pub(crate) const FONT: f64 = 12.0;
+pub(crate) const TITLE_FONT: f64 = 15.0;
 /// Stands in place of characters that XML forbids or that reorder the text around them.
 const REPLACEMENT: char = '\u{fffd}';
 /// Begin and end of a text whose direction does not concern the text around it.

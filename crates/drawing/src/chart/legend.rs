@@ -4,7 +4,7 @@ use super::model::{Chart, Meaning};
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{width, wrapped};
+use crate::text::{FONT, width, wrapped};
 
 /// Greatest width of a name.
 const NAME_MAX: f64 = 170.0;
@@ -12,9 +12,8 @@ const NAME_MAX: f64 = 170.0;
 const LINES_MAX: usize = 4;
 /// Width of a sample and its gap.
 const SAMPLE: f64 = 36.0;
-const LINE_HEIGHT: f64 = 14.0;
+pub(super) const LINE_HEIGHT: f64 = 14.0;
 const GAP: f64 = 6.0;
-const FONT: f64 = 12.0;
 
 /// Legend whose texts are broken into lines.
 #[derive(Debug)]

@@ -4,14 +4,14 @@
 
 use super::axis::{Axis, ScaleKind};
 use super::coincide;
-use super::legend::{Legend, line_attributes};
+use super::legend::{LINE_HEIGHT, Legend, line_attributes};
 use super::model::{Across, Chart, Point, Series};
 use super::scale::Scale;
 use super::ticks::{self, Ticks};
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{shortened, shown, width, wrapped};
+use crate::text::{FONT, TITLE_FONT, shortened, shown, width, wrapped};
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
@@ -19,9 +19,6 @@ const MARGIN: f64 = 14.0;
 const PLOT_HEIGHT: f64 = 310.0;
 /// Width below which no plot is drawn beside a legend.
 const PLOT_WIDTH_MIN: f64 = 300.0;
-const FONT: f64 = 12.0;
-const TITLE_FONT: f64 = 15.0;
-const LINE_HEIGHT: f64 = 14.0;
 const RADIUS: f64 = 3.6;
 /// Number of points up to which each point has a text that browsers show beside the pointer.
 const LABELLED_MAX: usize = 400;
@@ -40,10 +37,7 @@ impl Chart {
 }
 
 fn description(chart: &Chart) -> String {
-    let across = match &chart.x {
-        Across::Values(axis) => &axis.label,
-        Across::Categories { label, .. } => label,
-    };
+    let across = across_label(chart);
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
     format!("{} {} over {across}. Series: {}.", chart.note, chart.y.label, names.join(", "))
 }

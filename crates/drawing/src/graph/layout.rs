@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use super::blocks::{Blocks, NAMED_MAX};
 use super::model::{Graph, NodeKind, Shape};
-use crate::text::width;
+use crate::text::{FONT, width};
 
-/// Font of names.
-pub(super) const FONT: f64 = 12.0;
 /// Widest name in a box.
 pub(super) const NAME_MAX: f64 = 110.0;
 /// Number of members above which marks without names are tiny.

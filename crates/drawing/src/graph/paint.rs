@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use super::blocks::{Blocks, Line, label, words};
 use super::curve::Curve;
-use super::layout::{FONT, NAME_MAX, Place, cell, columns, is_named, places};
+use super::layout::{NAME_MAX, Place, cell, columns, is_named, places};
 use super::model::{CLASS_TEXTS, Graph, LinkState, NodeKind, class_of, groups};
 use crate::number::coordinate;
 use crate::svg::{Anchor, Svg};
-use crate::text::{escaped, shortened, shown, width, wrapped};
+use crate::text::{FONT, TITLE_FONT, escaped, shortened, shown, width, wrapped};
 
 const MARGIN: f64 = 22.0;
-const TITLE_FONT: f64 = 15.0;
 /// Least width of a picture: titles and the legend need it.
 const WIDTH_MIN: f64 = 560.0;
 /// Width of a picture above which title and legend are larger.

@@ -191,7 +191,7 @@ fn local(local: &LocalPlan, to: &mut Encoder<'_>) {
 }
 
 fn member(member: &MemberPlan, of_rack: &DeviceModel, to: &mut Encoder<'_>) {
-    let MemberPlan { name, role, tenant, server, memory_bytes, memory, device } = member;
+    let MemberPlan { name, role, tenant, server, memory_bytes, memory, device: _ } = member;
     let key = format!("nodes.{name}");
     let (role, memory_default) = match role {
         MemberRole::Endpoint => ("node", defaults::MEMORY_BYTES),
@@ -212,7 +212,7 @@ fn member(member: &MemberPlan, of_rack: &DeviceModel, to: &mut Encoder<'_>) {
             to.put("memory.bytes", &memory_bytes.to_string());
         }
         to.section("memory", memory);
-        if member.role == MemberRole::Endpoint && device != of_rack {
+        if let Some(device) = member.own_device(of_rack) {
             // Says that keys that are not listed have their defaults, and not those of the rack.
             to.put("device", "own");
             to.section("device", device);

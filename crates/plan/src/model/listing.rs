@@ -4,9 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_protocol::MemberRole;
-
-use crate::model::members::member::MemberPlan;
 use crate::model::plan::Plan;
 use crate::setting::section::{Section, Visit};
 use crate::setting::table::Key;
@@ -112,11 +109,11 @@ impl Plan {
         for (server, own) in self.local.of_servers.iter().filter(|(_, own)| **own != self.local.of_rack) {
             list.section(own, &format!("servers.{server}.local"));
         }
-        let has_own_device =
-            |node: &&MemberPlan| node.role == MemberRole::Endpoint && node.device != self.device;
         list.section(&self.device, "device");
-        for node in self.members.iter().filter(has_own_device) {
-            list.section(&node.device, &format!("nodes.{}.device", node.name));
+        for node in &self.members {
+            if let Some(device) = node.own_device(&self.device) {
+                list.section(device, &format!("nodes.{}.device", node.name));
+            }
         }
         for quota in &self.tenants {
             list.section(quota, &format!("tenants.{}", quota.tenant.0));

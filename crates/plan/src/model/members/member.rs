@@ -34,6 +34,13 @@ pub struct MemberPlan {
     pub device: DeviceModel,
 }
 
+impl MemberPlan {
+    /// Returns the model of a node's GPU if it differs from that of the rack.
+    pub(crate) fn own_device(&self, of_rack: &DeviceModel) -> Option<&DeviceModel> {
+        (self.role == MemberRole::Endpoint && self.device != *of_rack).then_some(&self.device)
+    }
+}
+
 named_values! {
     /// Method by which other processes of the server open memory of a device.
     pub enum ShareBy {
