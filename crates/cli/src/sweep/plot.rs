@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn several_seeds_are_a_mean_with_a_bar() {
-        let svg = figure(&[row("1", "ring", 1.0), row("1", "ring", 4.0)]);
+        let svg = figure(&[row("1", "ring", 1.0), row("1", "ring", 4.0), row("2", "ring", 3.0)]);
         assert!(svg.contains("algorithm ring: 1: 2.5 GB/s (1 GB/s to 4 GB/s)"), "{svg}");
         assert!(svg.contains("least and greatest of"), "{svg}");
     }
