@@ -1,10 +1,12 @@
-//! The picture of a plan. The shape follows from the links: a plan has the members and links of a shape, and not its name.
+//! The picture of a plan.
 
 use std::collections::BTreeSet;
 
 use rackloom_drawing::chart::Unit;
 use rackloom_drawing::graph::{Graph, Link, LinkState, Node, NodeKind, Shape};
+use rackloom_jobs::report::{Topology, TopologyShape};
 use rackloom_plan::Plan;
+use rackloom_runtime::outcome::topology::topology;
 
 /// Returns the picture of a plan.
 pub(super) fn graph(plan: &Plan) -> Graph {
@@ -50,7 +52,7 @@ pub(super) fn graph(plan: &Plan) -> Graph {
     Graph {
         title: plan.name.clone(),
         note: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
-        shape: shape(plan),
+        shape: shape(&topology(plan)),
         nodes,
         links,
         meaning: String::new(),
@@ -58,61 +60,14 @@ pub(super) fn graph(plan: &Plan) -> Graph {
     }
 }
 
-/// Returns the shape of the plan's links.
-fn shape(plan: &Plan) -> Shape {
-    let nodes = plan.members.iter().filter(|member| !member.role.is_switch()).count();
-    let switches = plan.members.len() - nodes;
-    if switches > 0 {
-        let is_switch = |node: rackloom_protocol::NodeId| plan.members[node.index()].role.is_switch();
-        let joins_switches = plan.links.iter().any(|link| is_switch(link.edge.a) && is_switch(link.edge.b));
-        return if joins_switches { Shape::LeafSpine } else { Shape::Star };
-    }
-    let sizes = torus(plan);
-    if sizes.len() > 1 && sizes.iter().product::<usize>() == nodes {
-        return if sizes.iter().all(|size| *size == 2) { Shape::Hypercube } else { Shape::Torus(sizes) };
-    }
-    if plan.links.len() >= nodes * nodes.saturating_sub(1) / 2 { Shape::FullMesh } else { Shape::Ring }
-}
-
-/// Returns the sizes of the torus of which the links state the dimensions: of each dimension, the members that its links join with
-/// the first one.
-fn torus(plan: &Plan) -> Vec<usize> {
-    let dimensions = plan.links.iter().map(|link| link.dimension).max().map_or(0, |most| most + 1);
-    let size = |dimension: u8| {
-        let links = || plan.links.iter().filter(move |link| link.dimension == dimension);
-        let mut reached = BTreeSet::from([0]);
-        loop {
-            let before = reached.len();
-            for link in links() {
-                let (a, b) = (link.edge.a.index(), link.edge.b.index());
-                if reached.contains(&a) != reached.contains(&b) {
-                    reached.extend([a, b]);
-                }
-            }
-            if reached.len() == before {
-                return before;
-            }
-        }
-    };
-    (0..dimensions).map(size).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shape_of_each_kind_of_rack_is_found() {
-        let of = |shape_text: &str| {
-            let text = format!("name: r\nshape: {{{shape_text}}}\n");
-            shape(&Plan::parse(&text, "rack").expect("a plan"))
-        };
-        assert_eq!(of("ring: {nodes: 8}"), Shape::Ring);
-        assert_eq!(of("full-mesh: {nodes: 5}"), Shape::FullMesh);
-        assert_eq!(of("star: {nodes: 4, planes: 2}"), Shape::Star);
-        assert_eq!(of("torus: {x: 4, y: 3}"), Shape::Torus(vec![4, 3]));
-        assert_eq!(of("torus: {x: 4, y: 2, z: 2}"), Shape::Torus(vec![4, 2, 2]));
-        assert_eq!(of("hypercube: {dimensions: 3}"), Shape::Hypercube);
-        assert_eq!(of("leaf-spine: {leaves: 2, nodes_per_leaf: 4, spines: 2}"), Shape::LeafSpine);
+fn shape(topology: &Topology) -> Shape {
+    match topology.shape {
+        TopologyShape::Star => Shape::Star,
+        TopologyShape::Ring => Shape::Ring,
+        TopologyShape::FullMesh => Shape::FullMesh,
+        TopologyShape::LeafSpine => Shape::LeafSpine,
+        TopologyShape::Torus => Shape::Torus(topology.sizes.iter().map(|size| *size as usize).collect()),
+        TopologyShape::Hypercube => Shape::Hypercube,
+        TopologyShape::Custom => Shape::Custom,
     }
 }

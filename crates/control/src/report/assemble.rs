@@ -11,12 +11,15 @@ use rackloom_protocol::port_counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::balance::{PhaseBalance, balance};
 use super::events::EventRecord;
 use super::fault_report::FaultReport;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;
+use super::series::Series;
 use super::sweep::{self, SweepRow};
+use super::topology::Topology;
 use super::traffic::TrafficReport;
 use super::workload::WorkloadReport;
 use crate::measure::{KindOnPath, Measurements, OperationKind, OperationPath};
@@ -99,6 +102,10 @@ pub struct Context {
     pub failures: Vec<String>,
     /// Events of the engine itself, such as faults that it injected or members that it killed.
     pub events: Vec<EventRecord>,
+    /// Topology of the rack, if it is known.
+    pub topology: Option<Topology>,
+    /// Time series, if the run recorded them.
+    pub series: Option<Series>,
 }
 
 /// Bytes sent over all links, counted in two ways.
@@ -327,6 +334,15 @@ pub struct Report {
     /// Times and bandwidths by size, over all ranks, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
+    /// Balance of the load over the links: of the whole run first, then of each phase of the job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub balance: Vec<PhaseBalance>,
+    /// Time series of links and nodes, if the run recorded them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Topology of the rack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// Duration of the run in nanoseconds.
     pub elapsed_ns: u64,
     /// Data with which the run can be repeated.
@@ -363,6 +379,7 @@ impl Report {
             }
         }
         events.sort_by_key(|record| record.at_ns);
+        let links = link_reports(&context, &by_name);
 
         Self {
             verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
@@ -380,7 +397,6 @@ impl Report {
             job: context.job.clone(),
             nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
             operations: measurements.iter().map(operation_report).collect(),
-            links: link_reports(&context, &by_name),
             events,
             events_omitted,
             verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
@@ -392,6 +408,10 @@ impl Report {
                 }),
             ),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
+            balance: balance(&links, context.topology.as_ref(), context.elapsed_ns, Vec::new()),
+            links,
+            series: context.series,
+            topology: context.topology,
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
             meta: None,

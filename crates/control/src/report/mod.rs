@@ -4,6 +4,7 @@
 //! [`Report::assemble`] joins them with the plan. So both engines produce the same fields from the same code.
 
 mod assemble;
+pub mod balance;
 mod events;
 mod fault_lines;
 mod fault_report;
@@ -13,7 +14,9 @@ mod member;
 mod memory;
 mod meta;
 mod refusals;
+mod series;
 mod sweep;
+mod topology;
 mod traffic;
 mod workload;
 
@@ -21,6 +24,7 @@ pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
     WireBytes,
 };
+pub use balance::{PhaseBalance, PhaseBytes};
 pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
 pub use fault_report::FaultReport;
@@ -30,6 +34,8 @@ pub use member::{
 pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 pub use meta::{HostReport, Meta, Versions};
 pub use refusals::Refusals;
+pub use series::{LinkSeries, NodeSeries, Series};
 pub use sweep::{Rechoice, RechoiceCause, SweepRow, TriedAlgorithm};
+pub use topology::{Topology, TopologyLink, TopologyMember, TopologyShape};
 pub use traffic::{TrafficPart, TrafficReport};
 pub use workload::{LinkUse, PhasePart, PhaseReport, RankReport, WorkloadPart, WorkloadReport};

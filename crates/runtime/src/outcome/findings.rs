@@ -47,6 +47,8 @@ pub fn context(plan: &Plan, findings: Findings) -> Context {
         job: plan.job.kind.name().to_owned(),
         failures: findings.failures,
         events: findings.events,
+        topology: Some(super::topology::topology(plan)),
+        series: None,
     }
 }
 

@@ -6,4 +6,5 @@ pub mod failure;
 pub mod findings;
 pub mod meta;
 pub mod progress;
+pub mod topology;
 pub mod workload;
