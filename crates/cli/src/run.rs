@@ -20,6 +20,7 @@ use crate::{present, reporting, workload};
 /// Runs a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let mut options = RunOptions::from(arguments);
+    options.processes.recording = arguments.recording.recording(false);
     options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
     let run = Run::prepare(&options)?;
     reporting::must_be_writable(&arguments.output)?;

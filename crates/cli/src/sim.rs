@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use rackloom_control::recorder::Recording;
 use rackloom_control::report::injected::InjectedFaults;
 use rackloom_control::source::{ComputeMode, Overrides};
 use rackloom_jobs::report::{
@@ -81,6 +82,7 @@ fn simulated(
         .with_faults(arguments.faults.faults.as_deref())?
         .with_arrays(&given_arrays)?
         .with_capture(&(&arguments.capture).into())?
+        .with_recording(arguments.recording.recording(false))
         .with_workload(workload::file(&arguments.workload.files, ComputeMode::Sleep)?);
     let work = request.possible_work()?;
     let source = request.into_source();
@@ -88,13 +90,16 @@ fn simulated(
     arrays::make_destination(&given_arrays, &work.is_written())?;
     capture::make_directory(&source.capture)?;
     let Work { mut plan, faults, inputs, result_shapes, workload } = work;
+    let recording = source.recording;
     let is_open = source.overrides.job.repetitions.is_none() && source.overrides.job.warm_up.is_none();
     let is_shortened = is_open && faults.is_none() && workload.is_none() && plan.shorten_repetitions();
-    let jobs = match (&arguments.trace, &workload) {
+    let mut jobs = match (&arguments.trace, &workload) {
         (Some(file), _) => trace::jobs(file, &plan)?,
         (None, Some(workload)) => workload::jobs(&plan, workload),
         (None, None) => rackloom_jobs::build_all(&plan, plan.settings.seed, &inputs),
     };
+    let of_operations = recording.of_operations(plan.endpoint_count());
+    jobs.iter_mut().for_each(|job| job.observe(of_operations));
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
     let threads = if goes_on.is_some() {
         1
@@ -106,9 +111,10 @@ fn simulated(
     let job = if workload.is_some() { outcome_of_workload::JOB } else { plan.job.kind.name() };
     let bar = if goes_on.is_some() { Bar::hidden() } else { Bar::begin(job, plan.endpoint_count()) };
     let ran = if threads > 1 && objection.is_none() {
-        run_on_threads(&plan, jobs, threads, &bar)
+        run_on_threads(&plan, jobs, threads, &recording, &bar)
     } else {
         let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
+        simulation.record_series(&recording);
         if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {
             simulation.watch();
         }
@@ -202,7 +208,13 @@ fn one_thread_reason(
 }
 
 /// Runs the rack on several threads. Each reports the progress of its members.
-fn run_on_threads(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize, bar: &Bar) -> Ran {
+fn run_on_threads(
+    plan: &Plan,
+    jobs: Vec<Box<dyn Job>>,
+    threads: usize,
+    recording: &Recording,
+    bar: &Bar,
+) -> Ran {
     let progress = Mutex::new(vec![RunProgress::default(); parts::THREADS_MAX]);
     let look = |thread: usize, part: &Simulation| {
         let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +222,8 @@ fn run_on_threads(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize, bar: &Ba
         let working = all.iter().filter_map(|part| part.portion);
         bar.progress().set(RunProgress::of(all.iter().map(|part| part.finished).sum(), working));
     };
-    let (results, stalled) = parts::run(plan, plan.settings.seed, jobs, threads, EVENTS_PER_UPDATE, &look);
+    let seed = plan.settings.seed;
+    let (results, stalled) = parts::run(plan, seed, jobs, threads, recording, EVENTS_PER_UPDATE, &look);
     Ran { results, stalled, verdicts: Verdicts::default() }
 }
 
@@ -298,8 +311,9 @@ pub(crate) fn report(
         .zip(logs)
         .zip(ports)
         .zip(results.members)
-        .map(|(((member, events), ports), results)| {
+        .map(|(((member, events), ports), mut results)| {
             let has_job = member.role == MemberRole::Endpoint;
+            let series = results.series.take();
             MemberReport {
                 name: member.name.clone(),
                 pid: None,
@@ -310,6 +324,7 @@ pub(crate) fn report(
                 waiting: Vec::new(),
                 timer_late_max_ns: 0,
                 shortage: HostShortage::default(),
+                series,
             }
         })
         .collect();

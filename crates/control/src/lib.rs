@@ -5,6 +5,7 @@
 //! - [`grant`]: wires of a seat, by descriptor.
 //! - [`request`] and [`links`]: lines on the control socket of a standing rack (`docs/control-socket.md`).
 //! - [`submitted`]: jobs that users submit to a standing rack.
+//! - [`recorder`]: time series of a member while it runs.
 //! - [`report`], [`measure`], [`oracle`] and [`rest`]: results of members, and the report that is assembled from them.
 //!
 //! This crate opens no socket and no file.
@@ -18,6 +19,7 @@ pub mod notice;
 pub mod oracle;
 pub mod order;
 pub mod portion;
+pub mod recorder;
 pub mod report;
 pub mod request;
 pub mod rest;

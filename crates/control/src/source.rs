@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::KeyLocation;
 use crate::named_value;
+use crate::recorder::Recording;
 
 /// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -53,6 +54,9 @@ pub struct Source {
     /// Captures of frames.
     #[serde(default)]
     pub capture: CaptureOptions,
+    /// Time series and operations that are recorded.
+    #[serde(default, skip_serializing_if = "Recording::is_off")]
+    pub recording: Recording,
     /// Fault script.
     #[serde(default)]
     pub faults: Option<FaultFile>,

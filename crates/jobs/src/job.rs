@@ -5,6 +5,7 @@
 
 use rackloom_collectives::ElementType;
 pub use rackloom_control::portion::Portion;
+use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, JobMemory, Member, NodeId, RegionConfig, RegionId,
@@ -81,6 +82,14 @@ pub trait Job: Send {
     /// processor that waits reads such a word in nanoseconds, and a word on a device in microseconds.
     fn word_regions(&self) -> Vec<RegionId> {
         Vec::new()
+    }
+    /// Sets what the job records of its operations. Call it before the first poll.
+    fn observe(&mut self, recording: OperationRecording) {
+        let _ = recording;
+    }
+    /// Returns the operations that have ended since the last call, if the job records them.
+    fn take_recent(&mut self) -> Option<RecentOperations> {
+        None
     }
     /// Processes an event of the endpoint.
     fn handle_event(&mut self, now: Instant, event: &Event);

@@ -15,6 +15,7 @@
 //! - [`oracle`]: properties that must always hold.
 //! - [`rest`]: state of the members after all faults are healed.
 //! - `survivors`: agreement on the members that go on after a loss.
+//! - [`recorder`]: time series of members.
 //! - [`report`]: results of ranks and the report of a run.
 
 pub mod arrays;
@@ -36,7 +37,7 @@ pub use build::{
     prepare_workload, wait_for,
 };
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
-pub use rackloom_control::{measure, oracle, report, rest};
+pub use rackloom_control::{measure, oracle, recorder, report, rest};
 pub use ranks::{Rank, data_regions};
 
 pub use measure::{Measurements, OperationKind, OperationPath};

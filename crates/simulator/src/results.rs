@@ -1,5 +1,6 @@
 //! Results of a run as reports read them, independent of the number of threads that computed the members.
 
+use rackloom_jobs::recorder::MemberSeries;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::link::counters::PortCounters;
@@ -21,6 +22,8 @@ pub struct MemberResults {
     pub ports: Vec<PortCounters>,
     /// Operations by path, if nodes of the server could share memory.
     pub paths: Option<PathReport>,
+    /// Time series, if the run recorded them.
+    pub series: Option<MemberSeries>,
     /// Remarks about paths, for reports.
     pub path_notes: Vec<String>,
 }

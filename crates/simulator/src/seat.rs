@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use rackloom_jobs::local::{count_direct, count_frames, moved_bytes};
+use rackloom_jobs::recorder::{MemberSeries, Recorder};
 use rackloom_jobs::{Carried, Job, PathReport, Progress};
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
@@ -138,6 +139,8 @@ pub(crate) struct Seat {
     pub(crate) has_predecessors: bool,
     /// Number of events that it has reported.
     pub(crate) events_reported: u64,
+    /// Recorder of time series, if the run records them.
+    pub(crate) recorder: Option<Box<Recorder>>,
     memory_requests: u64,
     job_progress: u64,
 }
@@ -218,6 +221,7 @@ impl Seat {
             has_predecessors: false,
             events_reported: 0,
             memory_requests: 0,
+            recorder: None,
             job_progress: 0,
         }
     }
@@ -225,6 +229,20 @@ impl Seat {
     /// Returns true if the run must wait for this member's job.
     pub(crate) fn is_awaited(&self) -> bool {
         self.job.is_some() && !self.finished && self.activity != Activity::Dead
+    }
+
+    /// Records what has changed, if an interval of the recorder is over. The member has not been polled at this moment.
+    pub(crate) fn sample(&mut self, now: Instant) {
+        let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_due(now)) else { return };
+        let job = &mut self.job;
+        recorder.sample(now, self.body.member(), || job.as_mut()?.take_recent());
+    }
+
+    /// Returns the time series until now, if they are recorded. The recorder ends.
+    pub(crate) fn recorded_series(&mut self, now: Instant) -> Option<MemberSeries> {
+        let recorder = self.recorder.take()?;
+        let job = &mut self.job;
+        Some(recorder.finish(now, self.body.member(), || job.as_mut()?.take_recent()))
     }
 
     pub(crate) fn state(&self) -> MemberState {

@@ -5,6 +5,7 @@ mod common;
 use common::{Counting, Idle, plan};
 use rackloom_jobs::Job;
 use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::recorder::{MemberSeries, Recording};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::NodeId;
@@ -41,7 +42,7 @@ fn seen(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize) -> Seen {
         let stalled = simulation.run().err();
         (simulation.take_results(), stalled)
     } else {
-        parts::run(plan, 5, jobs, threads, 1_000, &|_, _| {})
+        parts::run(plan, 5, jobs, threads, &Recording::default(), 1_000, &|_, _| {})
     };
     // The number of frames that exist at once depends on the order in which members are polled.
     results.statistics.frames_alive_max = 0;
@@ -164,8 +165,46 @@ fn a_panic_on_one_thread_ends_the_run() {
     let look = |thread: usize, part: &Simulation| {
         assert!(thread == 0 || part.now().0 < 10_000, "the look of thread {thread} fails");
     };
-    let run = std::panic::AssertUnwindSafe(|| parts::run(&plan, 5, Counting::jobs(5, 50), 2, 100, &look));
+    let run = std::panic::AssertUnwindSafe(|| {
+        parts::run(&plan, 5, Counting::jobs(5, 50), 2, &Recording::default(), 100, &look)
+    });
     let panic = std::panic::catch_unwind(run).expect_err("the look panics");
     let message = panic.downcast_ref::<String>().expect("a panic with a message");
     assert!(message.contains("the look of thread 1 fails"), "{message}");
+}
+
+/// Returns the series of all members of a lossy rack on this number of threads, and the frames that each port sent.
+fn recorded(threads: usize, interval_ns: u64) -> (Vec<MemberSeries>, Vec<Vec<u64>>) {
+    let plan = plan(RETRY);
+    let recording = Recording { series: true, interval_ns: Some(interval_ns), operations: false };
+    let mut jobs = rackloom_jobs::build_all(&plan, 5, &Inputs::Pattern);
+    jobs.iter_mut().for_each(|job| job.observe(recording.of_operations(5)));
+    let (results, stalled) = parts::run(&plan, 5, jobs, threads, &recording, 1_000, &|_, _| {});
+    assert_eq!(stalled, None);
+    let sent =
+        results.members.iter().map(|member| member.ports.iter().map(|port| port.frames_sent).collect());
+    let sent = sent.collect();
+    (results.members.into_iter().filter_map(|member| member.series).collect(), sent)
+}
+
+#[test]
+fn time_series_have_the_sums_of_the_counters_and_do_not_depend_on_the_number_of_threads() {
+    let (series, sent) = recorded(1, 2_000);
+    assert_eq!(series.len(), 6, "each member recorded");
+    for (series, sent) in series.iter().zip(&sent) {
+        let sums: Vec<u64> = series.ports.iter().map(|port| port.frames.iter().sum()).collect();
+        assert_eq!(&sums, sent);
+        assert!(series.ports.iter().all(|port| port.bytes.len() == series.intervals));
+    }
+    let operations: u64 = series.iter().flat_map(|series| &series.operations).sum();
+    assert!(operations > 0 && series[0].ports[0].replayed.iter().sum::<u64>() > 0);
+    assert_eq!(recorded(3, 2_000), (series, sent));
+}
+
+#[test]
+fn time_series_of_a_long_run_have_a_bounded_number_of_intervals() {
+    let (series, sent) = recorded(1, 1);
+    assert!(series.iter().all(|series| series.intervals < 4_096 && series.interval_ns > 1));
+    let sums: Vec<u64> = series[0].ports.iter().map(|port| port.frames.iter().sum()).collect();
+    assert_eq!(sums, sent[0]);
 }

@@ -15,6 +15,7 @@ mod options;
 mod output;
 mod overrides;
 mod recommend;
+mod recording;
 mod schedule;
 mod submitted;
 mod sweep;
@@ -39,6 +40,7 @@ pub(crate) use self::options::{command_line, passed_on};
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
+pub(crate) use self::recording::RecordingOptions;
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
@@ -259,6 +261,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) checkpoints: CheckpointOptions,
     #[command(flatten)]
+    pub(crate) recording: RecordingOptions,
+    #[command(flatten)]
     pub(crate) output: Output,
     /// When all links are up, write the names and process ids of all members to this file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -389,6 +393,8 @@ pub(crate) struct SimArguments {
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
     pub(crate) capture: CaptureOptions,
+    #[command(flatten)]
+    pub(crate) recording: RecordingOptions,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use rackloom_control::recorder::Recording;
 use rackloom_control::source;
 use rackloom_runtime::request::options::{
     CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
@@ -99,6 +100,7 @@ impl From<&Processes> for ProcessOptions {
             faults: processes.faults.faults.clone(),
             arrays: (&processes.arrays).into(),
             capture: (&processes.capture).into(),
+            recording: Recording::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Text that the command prints. These modules make text; `main` and the commands print it.
 
+mod balance;
 mod faults;
 mod ip;
 mod links;

@@ -14,6 +14,7 @@ use rackloom_jobs::OperationPath;
 use rackloom_protocol::DropReason;
 
 use super::Style;
+use super::balance::balance;
 use super::faults::faults as faults_of_script;
 use super::oracles::oracles as rows_of_oracles;
 use super::sweep::sweep;
@@ -36,6 +37,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         operations(&report.operations, &report.job),
         paths(&report.nodes),
         memory(&report.nodes),
+        balance(&report.balance),
         links(&report.links),
         retries(&report.links),
         pauses(&report.links),

@@ -17,7 +17,8 @@ use super::fault_report::FaultReport;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;
-use super::series::Series;
+use super::series::{Direction, Series};
+use super::spans::{OperationSpan, PhaseSpan};
 use super::sweep::{self, SweepRow};
 use super::topology::Topology;
 use super::traffic::TrafficReport;
@@ -104,8 +105,6 @@ pub struct Context {
     pub events: Vec<EventRecord>,
     /// Topology of the rack, if it is known.
     pub topology: Option<Topology>,
-    /// Time series, if the run recorded them.
-    pub series: Option<Series>,
 }
 
 /// Bytes sent over all links, counted in two ways.
@@ -337,6 +336,12 @@ pub struct Report {
     /// Balance of the load over the links: of the whole run first, then of each phase of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub balance: Vec<PhaseBalance>,
+    /// Phases of the job, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseSpan>,
+    /// Single operations, if the run recorded them. They are not written with the report.
+    #[serde(skip)]
+    pub spans: Vec<OperationSpan>,
     /// Time series of links and nodes, if the run recorded them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
@@ -380,6 +385,12 @@ impl Report {
         }
         events.sort_by_key(|record| record.at_ns);
         let links = link_reports(&context, &by_name);
+        let phases = PhaseSpan::join(jobs.iter().map(|job| job.phases.as_slice()));
+        let series = Series::join(members, &directions(&context));
+        let bytes_of_phases = series.as_ref().map(|series| {
+            let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+            series.bytes_of_phases(&phases, &names)
+        });
 
         Self {
             verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
@@ -408,9 +419,16 @@ impl Report {
                 }),
             ),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
-            balance: balance(&links, context.topology.as_ref(), context.elapsed_ns, Vec::new()),
+            balance: balance(
+                &links,
+                context.topology.as_ref(),
+                context.elapsed_ns,
+                bytes_of_phases.unwrap_or_default(),
+            ),
             links,
-            series: context.series,
+            phases,
+            series,
+            spans: spans(members),
             topology: context.topology,
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
@@ -588,24 +606,46 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
 }
 
 /// Returns both directions of every link, in the order of the plan.
-fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
+fn directions(context: &Context) -> Vec<[Direction; 2]> {
     let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
-    let port = |node: u16, edge: usize| {
-        let member = by_name.get(name(node))?;
-        member.ports.iter().find(|port| usize::from(port.edge) == edge)
-    };
     let mut times_named = HashMap::<(u16, u16), u32>::new();
-    let mut reports = Vec::with_capacity(context.links.len() * 2);
-    for (edge, &(a, b)) in context.links.iter().enumerate() {
+    let of = |(edge, &(a, b)): (usize, &(u16, u16))| {
         let times = times_named.entry((a.min(b), a.max(b))).or_default();
         let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
         *times += 1;
-        for (from, to) in [(a, b), (b, a)] {
-            let name = format!("{}->{}{suffix}", name(from), name(to));
-            reports.push(LinkReport::between(name, port(from, edge), port(to, edge)));
-        }
-    }
-    reports
+        [(a, b), (b, a)].map(|(from, to)| Direction {
+            name: format!("{}->{}{suffix}", name(from), name(to)),
+            sender: name(from).to_owned(),
+            receiver: name(to).to_owned(),
+            edge: edge as u16,
+        })
+    };
+    context.links.iter().enumerate().map(of).collect()
+}
+
+/// Returns the reports of both directions of every link, in the order of the plan.
+fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
+    let port = |member: &str, edge: u16| {
+        let member = by_name.get(member)?;
+        member.ports.iter().find(|port| port.edge == edge)
+    };
+    let of = |direction: Direction| {
+        let (sender, receiver) =
+            (port(&direction.sender, direction.edge), port(&direction.receiver, direction.edge));
+        LinkReport::between(direction.name, sender, receiver)
+    };
+    directions(context).into_iter().flatten().map(of).collect()
+}
+
+/// Returns the single operations of all nodes, in the order of their begin.
+fn spans(members: &[MemberReport]) -> Vec<OperationSpan> {
+    let of = |member: &MemberReport| {
+        let spans = member.job.as_ref().map(|job| job.spans.clone()).unwrap_or_default();
+        spans.into_iter().map(|span| OperationSpan { node: member.name.clone(), ..span }).collect::<Vec<_>>()
+    };
+    let mut spans: Vec<_> = members.iter().flat_map(of).collect();
+    spans.sort_by_key(|span| span.begin_ns);
+    spans
 }
 
 /// Joins the counters of both ends of a direction, as far as they describe it. Counters that `ends` does not name are the sending end's.

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
 use super::memory::MemoryReport;
+use super::spans::{OperationSpan, PhaseSpan};
 use super::sweep::SweepRow;
 use super::traffic::TrafficPart;
 use super::workload::WorkloadPart;
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
+use crate::recorder::MemberSeries;
 use crate::zero::is_zero;
 
 /// State of a member at the end of a run, as its engine saw it.
@@ -136,6 +138,12 @@ pub struct JobResult {
     /// Times and bandwidths by size, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
+    /// Phases of the job at this rank, such as one algorithm at one size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseSpan>,
+    /// Single operations, if the run recorded them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<OperationSpan>,
 }
 
 impl JobResult {
@@ -276,6 +284,9 @@ pub struct MemberReport {
     /// Processor time that the member and its neighbours waited for. Zero in virtual time.
     #[serde(default, skip_serializing_if = "HostShortage::is_none")]
     pub shortage: HostShortage,
+    /// Time series of the member, if the run recorded them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<MemberSeries>,
 }
 
 /// Processor time that the host did not give when it was needed, as one member measured it.
@@ -321,6 +332,7 @@ impl MemberReport {
             waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
+            series: None,
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::measure::OperationKind;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::request::Outcome;
 use crate::ranks::{JobGroup, Rank};
-use crate::report::{JobResult, Rechoice, SweepRow};
+use crate::report::{JobResult, PhaseSpan, Rechoice, SweepRow};
 
 use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, write};
 
@@ -111,6 +111,8 @@ struct Current {
     /// Number of completed runs of this leg.
     runs: u32,
     measured_ns: u64,
+    /// Begin of the first run and end of the last one.
+    span: Option<(Instant, Instant)>,
     /// Times of the first measured runs in nanoseconds.
     times_ns: Vec<u64>,
     wrong: u64,
@@ -144,6 +146,7 @@ struct Performance {
     tried: Option<Tried>,
     findings: Findings,
     rows: Vec<SweepRow>,
+    phases: Vec<PhaseSpan>,
     notes: Vec<String>,
     checkpoints: Checkpoints,
     /// The memory keeps no payload.
@@ -195,6 +198,7 @@ impl Performance {
             tried: None,
             findings: Findings::default(),
             rows: Vec::new(),
+            phases: Vec::new(),
             notes: Vec::new(),
             checkpoints,
             is_elided: false,
@@ -317,6 +321,7 @@ impl Performance {
             estimate_ns,
             runs: 0,
             measured_ns: 0,
+            span: None,
             times_ns: Vec::new(),
             wrong: 0,
             adaptation,
@@ -411,6 +416,7 @@ impl Performance {
             RunState::Through => {}
         }
         let time_ns = poll.now.since(run.begun);
+        current.span = Some((current.span.map_or(run.begun, |(begun, _)| begun), poll.now));
         current.record(time_ns);
         if current.runs >= self.settings.warm_up {
             current.measured_ns += time_ns;
@@ -550,6 +556,11 @@ impl Performance {
         let op = if collective.reduces() { self.settings.operation.name() } else { "none" };
         let moves_data = collective.bus_factor(self.ranks).is_some();
         let element = if moves_data { self.settings.element.name() } else { "none" };
+        if let Some((began, ended)) = current.span {
+            let bytes = schedule.elements * self.settings.element.bytes();
+            let name = format!("{collective} {} {bytes} B", schedule.algorithm);
+            self.phases.push(PhaseSpan { name, began_ns: began.0, ended_ns: ended.0 });
+        }
         let row = SweepRow {
             what: collective.to_string(),
             algorithm: schedule.algorithm.to_string(),
@@ -726,6 +737,7 @@ impl Play for Performance {
         // A unit serves the runs of the ranks, and has no times of its own.
         if !self.is_unit() {
             result.sweep.extend(self.rows.iter().cloned());
+            result.phases.extend(self.phases.iter().cloned());
             result.notes.extend(self.notes.iter().cloned());
         }
     }

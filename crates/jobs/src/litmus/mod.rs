@@ -24,6 +24,7 @@ mod settings;
 
 use std::collections::BTreeSet;
 
+use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Condition, Event, Instant, JobMemory, NodeId, RegionConfig};
 
@@ -38,6 +39,7 @@ use crate::ranks::BreakOff;
 use crate::ranks::Rank;
 use crate::ranks::barrier::Barrier;
 use crate::ranks::issuer::Issuer;
+use crate::ranks::observer::Observer;
 use crate::ranks::request::{Body, Matched, Outcome, Request, Seat, Tag};
 use crate::ranks::start::StartWait;
 use crate::report::JobResult;
@@ -346,6 +348,14 @@ impl Job for Litmus {
         self.view.regions()
     }
 
+    fn observe(&mut self, recording: OperationRecording) {
+        self.issuer.observer = Observer::new(recording);
+    }
+
+    fn take_recent(&mut self) -> Option<RecentOperations> {
+        Some(self.issuer.observer.take_recent())
+    }
+
     fn handle_event(&mut self, now: Instant, event: &Event) {
         match *event {
             Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
@@ -385,7 +395,14 @@ impl Job for Litmus {
             clean_errors: findings.clean_errors.clone(),
             refusals: findings.refusals.clone(),
             lost_nodes: self.lost_names(),
-            notes: self.view.layout.shortfall(&self.view.settings).into_iter().collect(),
+            notes: self
+                .view
+                .layout
+                .shortfall(&self.view.settings)
+                .into_iter()
+                .chain(self.issuer.observer.note())
+                .collect(),
+            spans: self.issuer.observer.spans("", |node| self.view.name(node.0).to_owned()),
             ..JobResult::default()
         }
     }

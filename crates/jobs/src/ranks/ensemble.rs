@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
     Access, Completion, Condition, Event, Instant, JobMemory, NodeId, RegionConfig, RegionId,
@@ -15,6 +16,7 @@ use rackloom_protocol::{
 
 use super::barrier::Barrier;
 use super::issuer::Issuer;
+use super::observer::Observer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
 use super::start::{StartWait, Unreached};
 use super::{ABORT_WORD, BreakOff, CONTROL, CONTROL_BYTES, JobGroup, NOTICES_REPEATED_MAX, Rank};
@@ -452,6 +454,14 @@ impl<P: Play> Job for Ensemble<P> {
         std::iter::once(CONTROL).chain(self.play.word_regions()).collect()
     }
 
+    fn observe(&mut self, recording: OperationRecording) {
+        self.issuer.observer = Observer::new(recording);
+    }
+
+    fn take_recent(&mut self) -> Option<RecentOperations> {
+        Some(self.issuer.observer.take_recent())
+    }
+
     fn handle_event(&mut self, now: Instant, event: &Event) {
         match *event {
             Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
@@ -483,6 +493,8 @@ impl<P: Play> Job for Ensemble<P> {
             clean_errors: self.clean_errors.clone(),
             refusals: self.refusals.clone(),
             lost_nodes: self.lost_names(),
+            notes: self.issuer.observer.note().into_iter().collect(),
+            spans: self.issuer.observer.spans("", |node| self.job_group.name(node.0).to_owned()),
             ..JobResult::default()
         };
         self.play.contribute(&mut result);

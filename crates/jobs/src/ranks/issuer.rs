@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, OperationId};
 
+use super::observer::{Observer, Span};
 use super::request::{Body, Carried, Failure, Matched, Outcome, Request, Seat, Tag};
 use crate::measure::{Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
@@ -72,6 +73,7 @@ pub(crate) struct Issuer {
     unknown: BTreeMap<NodeId, u64>,
     verdicts: Verdicts,
     pub(crate) measurements: Measurements,
+    pub(crate) observer: Observer,
 }
 
 impl Issuer {
@@ -95,6 +97,7 @@ impl Issuer {
             unknown: BTreeMap::new(),
             verdicts: Verdicts::default(),
             measurements: Measurements::default(),
+            observer: Observer::default(),
         }
     }
 
@@ -253,6 +256,7 @@ impl Issuer {
         let target = request.body.target();
         // Posted stores to mapped memory need no flush.
         if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
+            self.observe(now, kind, target, begun, Ok(request.body.bytes()));
             return self.count(now, kind, begun, timing, Ok(request.body.bytes()));
         }
         if let Timing::Event { path } = timing {
@@ -260,6 +264,7 @@ impl Issuer {
         }
         if !request.body.completes() {
             self.measurements.count(kind, now.since(begun), Ok(request.body.bytes()));
+            self.observe(now, kind, target, begun, Ok(request.body.bytes()));
             match (kind, target) {
                 (OperationKind::StorePosted, Some(target)) => *self.posted.entry(target).or_default() += 1,
                 _ => self.measurements.end(kind, now),
@@ -387,6 +392,7 @@ impl Issuer {
         }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
+            self.observe(now, outcome.kind, outcome.target, begun, counted);
             self.count(now, outcome.kind, begun, timing, counted);
         }
         self.outcomes.push_back(outcome);
@@ -408,6 +414,18 @@ impl Issuer {
                 self.measurements.count_direct(kind, latency_ns, took_ns, outcome);
             }
         }
+    }
+
+    fn observe(
+        &mut self,
+        now: Instant,
+        kind: OperationKind,
+        target: Option<NodeId>,
+        begun: Instant,
+        outcome: Result<u64, &'static str>,
+    ) {
+        let bytes = outcome.unwrap_or(0);
+        self.observer.record(Span { kind, target, begun, ended: now, bytes, error: outcome.err() });
     }
 
     /// Describes the outstanding operations for a watchdog: how many of which kind to which target.

@@ -6,6 +6,7 @@
 pub(crate) mod barrier;
 pub(crate) mod ensemble;
 pub(crate) mod issuer;
+pub(crate) mod observer;
 pub(crate) mod pattern;
 pub(crate) mod request;
 pub(crate) mod start;

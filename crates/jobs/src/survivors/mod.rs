@@ -16,6 +16,7 @@ mod agreement;
 mod group_area;
 mod proposals;
 
+use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
@@ -26,7 +27,7 @@ use crate::job::{Job, Output, Portion, Progress, Seat};
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 use crate::ranks::JobGroup;
-use crate::report::JobResult;
+use crate::report::{JobResult, OperationSpan, PhaseSpan};
 
 /// Maximum number of groups formed one after the other. Each needs the memory of the job once more.
 pub(crate) const AREAS: u64 = 3;
@@ -65,6 +66,8 @@ pub(crate) struct Survivors {
     missed: u64,
     /// Newest number that this rank has answered since it ended.
     answered: u64,
+    /// Recording of the operations of each group.
+    recording: OperationRecording,
     /// Results of earlier groups.
     earlier: Earlier,
 }
@@ -76,6 +79,8 @@ struct Earlier {
     oracles: Verdicts,
     verified_bytes: u64,
     notes: Vec<String>,
+    spans: Vec<OperationSpan>,
+    phases: Vec<PhaseSpan>,
     steps: u64,
 }
 
@@ -106,6 +111,7 @@ impl Survivors {
             stands_at: (0, Instant::ZERO),
             missed: 0,
             answered: 0,
+            recording: OperationRecording::default(),
             earlier: Earlier::default(),
         }
     }
@@ -270,13 +276,16 @@ impl Survivors {
         let Proposal { members, area, .. } = self.agreement.proposal;
         let members: Vec<_> = ranks(members).collect();
         let own = members.iter().position(|rank| *rank == self.job_group.rank).unwrap_or(0);
-        let job = (self.build)(&members, NodeId(own as u16))?;
+        let mut job = (self.build)(&members, NodeId(own as u16))?;
+        job.observe(self.recording);
         let result = self.job.result();
         self.earlier.steps += self.job.progress_count();
         self.earlier.operations.merge(&result.operations);
         self.earlier.oracles.merge(&result.oracles);
         self.earlier.verified_bytes += result.verified_bytes;
         self.earlier.notes.extend(result.notes);
+        self.earlier.spans.extend(result.spans);
+        self.earlier.phases.extend(result.phases);
         self.group = GroupArea { area, members };
         let note = format!("the job was done again by {}", self.names().join(", "));
         self.earlier.notes.push(note);
@@ -317,6 +326,15 @@ impl Job for Survivors {
             regions.extend(of_area);
         }
         regions
+    }
+
+    fn observe(&mut self, recording: OperationRecording) {
+        self.recording = recording;
+        self.job.observe(recording);
+    }
+
+    fn take_recent(&mut self) -> Option<RecentOperations> {
+        self.job.take_recent()
     }
 
     fn handle_event(&mut self, now: Instant, event: &Event) {
@@ -380,7 +398,9 @@ impl Job for Survivors {
 
     fn result(&mut self) -> JobResult {
         let mut result = self.job.result();
-        let Earlier { operations, oracles, verified_bytes, notes, .. } = &self.earlier;
+        let Earlier { operations, oracles, verified_bytes, notes, spans, phases, .. } = &self.earlier;
+        result.spans.splice(0..0, spans.iter().cloned());
+        result.phases.splice(0..0, phases.iter().cloned());
         result.operations.merge(operations);
         result.oracles.merge(oracles);
         result.verified_bytes += verified_bytes;

@@ -252,6 +252,7 @@ impl Rig {
                     waiting: Vec::new(),
                     timer_late_max_ns: 0,
                     shortage: rackloom_jobs::report::HostShortage::default(),
+                    series: None,
                 }
             })
             .collect();

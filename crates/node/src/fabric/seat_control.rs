@@ -300,6 +300,7 @@ impl ControlConnection {
             waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
+            series: None,
         }
     }
 

@@ -48,7 +48,6 @@ pub fn context(plan: &Plan, findings: Findings) -> Context {
         failures: findings.failures,
         events: findings.events,
         topology: Some(super::topology::topology(plan)),
-        series: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rackloom_control::recorder::Recording;
 use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, WorkloadFile};
 use rackloom_plan::WireKind;
 
@@ -23,6 +24,8 @@ pub struct ProcessOptions {
     pub arrays: ArrayOptions,
     /// Captures of frames.
     pub capture: CaptureOptions,
+    /// Time series and operations that are recorded.
+    pub recording: Recording,
 }
 
 /// Snapshots of a collective job.

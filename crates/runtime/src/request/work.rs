@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rackloom::seal::{KeyLocation, RackKey};
 use rackloom_collectives::{Collective, CollectiveKind};
+use rackloom_control::recorder::Recording;
 use rackloom_control::source::{
     ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, ProcessSeats, SnapshotOrders, Source,
     WorkloadFile,
@@ -93,6 +94,7 @@ impl RackRequest {
             rack: None,
             arrays: ArrayOptions::default(),
             capture: CaptureOptions::default(),
+            recording: Recording::default(),
             faults: None,
             snapshots: SnapshotOrders::default(),
             workload: None,
@@ -131,6 +133,7 @@ impl RackRequest {
         self.with_faults(processes.faults.as_deref())?
             .with_arrays(&processes.arrays)?
             .with_capture(&processes.capture)
+            .map(|request| request.with_recording(processes.recording))
     }
 
     /// Adds process seats to each GPU node.
@@ -184,6 +187,13 @@ impl RackRequest {
         self.source.arrays =
             ArrayOptions { input: absolute(&arrays.input)?, output: absolute(&arrays.output)? };
         Ok(self)
+    }
+
+    /// Adds time series and operations that the run records.
+    #[must_use]
+    pub fn with_recording(mut self, recording: Recording) -> Self {
+        self.source.recording = recording;
+        self
     }
 
     /// Adds captures. Their directory becomes absolute, because seats write to it.

@@ -7,6 +7,7 @@ use rackloom::ip::Interface;
 use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_control::order::Start;
+use rackloom_control::recorder::Recording;
 use rackloom_jobs::Seeds;
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::collective::snapshot::Checkpoints;
@@ -123,5 +124,11 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
         }
     };
     body.watch_processes(&neighbours, &start.processes);
-    Ok(Seat::new(body, observer, faults, cabling, start.stays, neighbours, seeds))
+    let recording = if start.is_successor { Recording::default() } else { start.source.recording };
+    if let Body::Endpoint(work) = &mut body {
+        work.job.observe(recording.of_operations(plan.endpoint_count()));
+    }
+    let recorder = recording.recorder(false, neighbours.len(), plan.links.len());
+    let seat = Seat::new(body, observer, faults, cabling, start.stays, neighbours, seeds);
+    Ok(seat.recorded_by(recorder))
 }

@@ -190,6 +190,7 @@ impl Observer {
             waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
+            series: None,
         }
     }
 }

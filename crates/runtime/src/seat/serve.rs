@@ -13,6 +13,7 @@ use rackloom::{Ports, Runtime};
 use rackloom_control::grant::NewCable;
 use rackloom_control::notice::{Notice, SeatStatus};
 use rackloom_control::order::Order;
+use rackloom_control::recorder::{MemberSeries, Recorder};
 use rackloom_jobs::Seeds;
 use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
@@ -84,6 +85,8 @@ pub(super) struct Seat {
     leave: Leave,
     /// Program that holds the seat, if this process is its agent.
     program: Option<Arc<SeatProgram>>,
+    /// Recorder of time series, if the run records them.
+    recorder: Option<Box<Recorder>>,
     /// Reads after the end of the job. Present once the supervisor has sent the order `heal`.
     rest_check: Option<RestCheck>,
 }
@@ -121,6 +124,24 @@ impl Body {
         match self {
             Self::Endpoint(work) => work.runtime.member(),
             Self::Switch(runtime) => runtime.member(),
+        }
+    }
+
+    /// Records what has changed since the last sample.
+    fn sample(&mut self, now: Instant, recorder: &mut Recorder) {
+        match self {
+            Self::Endpoint(work) => {
+                recorder.sample(now, work.runtime.member(), || work.job.take_recent());
+            }
+            Self::Switch(runtime) => recorder.sample(now, runtime.member(), || None),
+        }
+    }
+
+    /// Returns the time series until now.
+    fn series(&mut self, now: Instant, recorder: Recorder) -> MemberSeries {
+        match self {
+            Self::Endpoint(work) => recorder.finish(now, work.runtime.member(), || work.job.take_recent()),
+            Self::Switch(runtime) => recorder.finish(now, runtime.member(), || None),
         }
     }
 
@@ -218,6 +239,7 @@ impl Seat {
             report_by: None,
             leave: Leave::default(),
             program: None,
+            recorder: None,
             rest_check: None,
         }
     }
@@ -232,6 +254,11 @@ impl Seat {
             self.faults.set_program(program.process());
         }
         Self { leave: Leave::when_interrupted(interruption), program, ..self }
+    }
+
+    /// Sets the recorder of time series.
+    pub(super) fn recorded_by(self, recorder: Option<Recorder>) -> Self {
+        Self { recorder: recorder.map(Box::new), ..self }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -250,6 +277,9 @@ impl Seat {
                 program.wait_while_stopped();
             }
             let now = self.body.now();
+            if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_due(now)) {
+                self.body.sample(now, recorder);
+            }
             let was_finished = self.body.is_finished();
             let (happened, wake_at) = self.body.poll(now, &mut self.events);
             if self.body.is_finished() && !was_finished {
@@ -544,6 +574,7 @@ impl Seat {
             self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
         report.timer_late_max_ns = self.body.timer_late_max_ns();
         report.shortage = self.body.shortage();
+        report.series = self.recorder.take().map(|recorder| self.body.series(now, *recorder));
         if !self.body.is_finished() {
             report.waiting = self.waiting_lines();
         }

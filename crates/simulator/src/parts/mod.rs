@@ -19,6 +19,7 @@ mod partition;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rackloom_jobs::Job;
+use rackloom_jobs::recorder::Recording;
 use rackloom_plan::Plan;
 use rackloom_protocol::forwarding::waits::Wait;
 use rackloom_protocol::route::graph::SharedGraph;
@@ -61,6 +62,7 @@ pub fn run(
     seed: u64,
     jobs: Vec<Box<dyn Job>>,
     threads: usize,
+    recording: &Recording,
     every: u64,
     look: &(impl Fn(usize, &Simulation) + Sync),
 ) -> (RunResults, Option<Stalled>) {
@@ -82,6 +84,7 @@ pub fn run(
                 let _guard = Guard(shared);
                 let is_here = |node: NodeId| usize::from(of_member[node.index()]) == own;
                 let mut simulation = Simulation::with_members(plan, seed, graph, jobs, is_here);
+                simulation.record_series(recording);
                 simulation.set_elsewhere(Elsewhere {
                     own,
                     threads: Arc::clone(of_member),

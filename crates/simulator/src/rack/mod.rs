@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rackloom_jobs::recorder::Recording as SeriesRecording;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, DeviceModel, ForwardingPlan, LinkPlan, Plan};
@@ -263,6 +264,15 @@ impl Simulation {
         Ok(())
     }
 
+    /// Records time series of all members from now on, if `recording` requests them. Call it before the first step.
+    pub fn record_series(&mut self, recording: &SeriesRecording) {
+        let links = self.edges.len();
+        for seat in self.seats.iter_mut() {
+            let recorder = recording.recorder(true, seat.body.member().port_count(), links);
+            seat.recorder = recorder.map(Box::new);
+        }
+    }
+
     /// Runs until the job of every living endpoint is over.
     pub fn run(&mut self) -> Result<Outcome, Stalled> {
         self.run_watched(u64::MAX, |_| {})
@@ -474,6 +484,7 @@ impl Simulation {
             Activity::Alive => {}
         }
         let seat = &mut self.seats[member];
+        seat.sample(self.now);
         let mut events = std::mem::take(&mut self.events);
         let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
         self.statistics.polls += 1;

@@ -111,14 +111,15 @@ impl Simulation {
             sums,
             statistics,
             events: self.recording.take(),
-            members: self.seats.iter_mut().map(|seat| (seat.node, results(seat))).collect(),
+            members: self.seats.iter_mut().map(|seat| (seat.node, results(now, seat))).collect(),
             links: self.fabric.statistics().copied().collect(),
             fault_transitions: self.fault_transitions().to_vec(),
         }
     }
 }
 
-fn results(seat: &mut Seat) -> MemberResults {
+fn results(now: Instant, seat: &mut Seat) -> MemberResults {
+    let series = seat.recorded_series(now);
     let member = seat.body.member();
     let ports = (0..member.port_count() as u16).map(rackloom_protocol::PortId);
     MemberResults {
@@ -126,6 +127,7 @@ fn results(seat: &mut Seat) -> MemberResults {
         ports: ports.map(|port| member.port_counters(port).clone()).collect(),
         paths: seat.paths,
         path_notes: seat.local.iter().flat_map(|local| local.notes()).collect(),
+        series,
         job: seat.job.take(),
     }
 }
