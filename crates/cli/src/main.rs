@@ -33,6 +33,7 @@ mod submitted;
 mod sweep;
 mod tally;
 mod time_limit;
+mod top;
 mod trace;
 mod workload;
 
@@ -94,7 +95,10 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Schema(arguments) => check::schema(arguments.of).map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
+        Command::Top(arguments) => top::run(&arguments).map(ExitCode::from),
+        Command::Events(arguments) => standing::events(&arguments).map(ExitCode::from),
         Command::Inject(arguments) => standing::inject(&arguments).map(ExitCode::from),
+        Command::Heal(arguments) => standing::heal(&arguments).map(ExitCode::from),
         Command::Job(arguments) => submitted::run(&arguments).map(ExitCode::from),
         Command::Exec(arguments) => exec::run(&arguments),
         Command::Env(arguments) => exec::environment(&arguments).map(ExitCode::from),

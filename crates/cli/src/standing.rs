@@ -1,16 +1,22 @@
 //! `rackloom up`, `status`, `inject` and `down`: control of standing racks.
 
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
 use rackloom_control::request::RackStatus;
-use rackloom_jobs::report::Report;
+use rackloom_jobs::report::{EventRecord, Report};
 use rackloom_plan::JobKind;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::outcome::findings::exit_of;
 use rackloom_runtime::request::work::read_faults;
 use rackloom_runtime::run::RackObserver;
-use rackloom_runtime::standing::{self, StandingRack};
+use rackloom_runtime::standing::{self, EventStream, RackEvent, StandingRack};
 use serde::Serialize;
 
-use crate::arguments::{DownArguments, InjectArguments, Injected, Output, StatusArguments, UpArguments};
+use crate::arguments::{
+    DownArguments, EventsArguments, HealArguments, InjectArguments, Injected, Output, StatusArguments,
+    UpArguments,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{present, reporting};
@@ -44,6 +50,9 @@ pub(crate) fn keep() -> Result<Exit, Failure> {
 
 /// `rackloom status`: shows racks that are up.
 pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
+    if let Some(interval_ns) = arguments.watch {
+        return watch(arguments, Duration::from_nanos(interval_ns));
+    }
     let racks = match &arguments.name {
         Some(name) => vec![StandingRack::named(name)?],
         None => StandingRack::all()?,
@@ -60,6 +69,97 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     };
     reporting::print_text(&Output { json: None }, &text)?;
     first_failure.map_or(Ok(Exit::Pass), Err)
+}
+
+/// `rackloom status --watch`: prints the status of all racks after each interval.
+fn watch(arguments: &StatusArguments, interval: Duration) -> Result<Exit, Failure> {
+    let is_screen = std::io::stdout().is_terminal() && !arguments.json;
+    loop {
+        let racks = match &arguments.name {
+            Some(name) => vec![StandingRack::named(name)?],
+            None => StandingRack::all()?,
+        };
+        if racks.is_empty() {
+            return Err(Failure::bad_input("no rack is up").hint("`rackloom up FILE` starts one"));
+        }
+        let (racks_up, first_failure) = standing::status_with_rates(racks);
+        let text = if arguments.json {
+            serde_json::to_string(&Racks { racks: &racks_up })
+                .map_err(|error| Failure::could_not_start("cannot print", error))?
+        } else {
+            // Clears the screen, so that the tables stay in place.
+            let clear = if is_screen { "\u{1b}[H\u{1b}[2J" } else { "" };
+            let tables: Vec<_> = racks_up.iter().map(present::rack_status).collect();
+            format!("{clear}{}\n", tables.join("\n\n"))
+        };
+        if !print_line(&text)? {
+            return Ok(Exit::Pass);
+        }
+        if let Some(failure) = first_failure {
+            return Err(failure);
+        }
+        std::thread::sleep(interval);
+    }
+}
+
+/// `rackloom events`: prints events of a rack that is up.
+pub(crate) fn events(arguments: &EventsArguments) -> Result<Exit, Failure> {
+    let rack = only(arguments.name.as_deref())?;
+    // First the subscription, so that no event is between it and the list.
+    let mut stream = arguments.follow.then(|| EventStream::of(rack.name())).transpose()?;
+    let known = rack.events()?;
+    if known.omitted > 0 && !arguments.json {
+        reporting::print_to_stderr(&format!("{} earlier events are not kept", known.omitted));
+    }
+    for event in &known.events {
+        if !print_event(event, arguments.json)? {
+            return Ok(Exit::Pass);
+        }
+    }
+    let Some(stream) = &mut stream else { return Ok(Exit::Pass) };
+    loop {
+        match stream.next(EVENT_WAIT) {
+            Ok(None) => {}
+            // An event of the list may come again over the subscription.
+            Ok(Some(RackEvent::Happened(event))) if known.events.contains(&event) => {}
+            Ok(Some(RackEvent::Happened(event))) => {
+                if !print_event(&event, arguments.json)? {
+                    return Ok(Exit::Pass);
+                }
+            }
+            Ok(Some(RackEvent::Missed(count))) => {
+                reporting::print_to_stderr(&format!("{count} events came too fast and are lost"));
+            }
+            // The rack has ended.
+            Err(_) => return Ok(Exit::Pass),
+        }
+    }
+}
+
+/// Longest wait for an event before the next look.
+const EVENT_WAIT: Duration = Duration::from_secs(1);
+
+/// Prints an event. Returns false if the reader has closed the pipe.
+fn print_event(event: &EventRecord, is_json: bool) -> Result<bool, Failure> {
+    let line = if is_json {
+        serde_json::to_string(event).map_err(|error| Failure::could_not_start("cannot print", error))?
+    } else {
+        let at = present::units::time(event.at_ns);
+        format!("{at:>12}  {:<8}  {:<16}  {}", event.member, event.kind, event.text)
+    };
+    print_line(&line)
+}
+
+/// Prints a line. Returns false if the reader has closed the pipe.
+fn print_line(text: &str) -> Result<bool, Failure> {
+    use std::io::Write as _;
+    let mut output = std::io::stdout();
+    let written = output.write_all(format!("{text}\n").as_bytes()).and_then(|()| output.flush());
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::could_not_start("cannot print", error)),
+    }
 }
 
 /// Output of `status --json`.
@@ -110,6 +210,16 @@ pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
     let events = rack.inject(script, inline)?;
     let (name, faults) = (rack.name(), if events == 1 { "fault" } else { "faults" });
     let text = format!("rack {name}: {events} {faults} injected; `rackloom status {name}` shows its effect");
+    reporting::print_text(&Output { json: None }, &text)?;
+    Ok(Exit::Pass)
+}
+
+/// `rackloom heal`: ends all faults of a rack that is up.
+pub(crate) fn heal(arguments: &HealArguments) -> Result<Exit, Failure> {
+    let rack = only(arguments.name.as_deref())?;
+    rack.end_faults()?;
+    let name = rack.name();
+    let text = format!("rack {name}: all faults end; `rackloom status {name}` shows the effect");
     reporting::print_text(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
 }

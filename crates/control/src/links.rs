@@ -20,6 +20,9 @@ pub struct LinkStatus {
     pub link: u16,
     /// Plane of the link.
     pub plane: u8,
+    /// Rate of the direction in the plan, in bits per second; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bits_per_s: Option<u64>,
     /// Counters of the sending end; null if it did not answer.
     pub sent: Option<LinkCounters>,
     /// Rates over the time between two samples of `sent`; absent where there are no two samples of one process.
@@ -52,6 +55,9 @@ pub struct LinkCounters {
     pub retransmitted: u64,
     /// Frames that link-level retry sent again.
     pub replayed: u64,
+    /// Times that sending stopped for lack of credits or because of a pause.
+    #[serde(default)]
+    pub credit_waits: u64,
 }
 
 /// Mean rates over an interval, rounded down.

@@ -129,6 +129,12 @@ pub struct SeatStatus {
     /// Frames of IP over the fabric; absent without an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpCounters>,
+    /// Processor time of its process so far, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub processor_ns: u64,
+    /// Incarnation of the member.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub incarnation: u64,
     /// Bytes that a program on the seat has moved through mapped memory of other nodes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub direct_bytes: u64,

@@ -45,6 +45,8 @@ pub enum Order {
         /// Text of the fault script.
         text: String,
     },
+    /// Ends all faults that are in effect or still to come. Deaths and revocations are not undone.
+    EndFaults,
     /// Reports that another seat has seen the trigger of an event of the fault script.
     SetOff {
         /// Index of the event in the script.

@@ -36,6 +36,8 @@ pub enum Request {
     Down(Nothing),
     /// Requests all events from now on.
     Subscribe(Nothing),
+    /// Requests the latest events.
+    Events(Nothing),
     /// Requests a vacant seat.
     Join(Join),
     /// Requests the first vacant process seat of a GPU node.
@@ -44,6 +46,8 @@ pub enum Request {
     Leave(Join),
     /// Injects faults.
     Inject(Inject),
+    /// Ends all faults that are in effect or still to come.
+    EndFaults(Nothing),
     /// Requests another job for a running rack. Always refused, with a hint.
     Job(Value),
     /// Submits a job, which starts when its nodes are free.
@@ -54,6 +58,15 @@ pub enum Request {
     CancelJob(JobNumber),
     /// Adds a spare node, for jobs from now on.
     AddNode(Join),
+}
+
+/// Latest events of a rack, in the order in which the supervisor received them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub struct EventList {
+    /// Events.
+    pub events: Vec<EventRecord>,
+    /// Number of earlier events that are not kept.
+    pub omitted: u64,
 }
 
 /// Seat of a request.
@@ -92,6 +105,8 @@ pub enum Answer {
     Down(Box<Report>),
     /// Answer to `subscribe`. Events follow.
     Subscribed(Nothing),
+    /// Answer to `events`.
+    Events(EventList),
     /// An event, after `subscribe`.
     Event(EventRecord),
     /// Number of events that the client was too slow to receive.
@@ -102,6 +117,8 @@ pub enum Answer {
     Left(Nothing),
     /// Answer to `inject`: the members have received the faults.
     Injected(Injection),
+    /// Answer to `end-faults`: the members have received the request.
+    FaultsEnded(Nothing),
     /// Answer to `submit-job`: the number of the job.
     Submitted(JobNumber),
     /// Answer to `list-jobs`.
@@ -245,6 +262,12 @@ pub struct MemberStatus {
     pub links_total: usize,
     /// Time since its process took the seat, in nanoseconds.
     pub uptime_ns: Option<u64>,
+    /// Processor time of its process so far, in nanoseconds; null if it did not answer.
+    #[serde(default)]
+    pub processor_ns: Option<u64>,
+    /// Incarnation of the member; null if it did not answer.
+    #[serde(default)]
+    pub incarnation: Option<u64>,
     /// Live paths to all other GPU nodes; absent for switches and for members that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<PathStatus>>,
@@ -323,6 +346,8 @@ mod tests {
             Request::Subscribe(Nothing {}),
             join,
             leave,
+            Request::EndFaults(Nothing {}),
+            Request::Events(Nothing {}),
             Request::ListJobs(Nothing {}),
             Request::CancelJob(JobNumber { job: 1 }),
             Request::AddNode(Join { seat: "n2".into() }),

@@ -53,3 +53,10 @@ pub(crate) fn timespec(nanoseconds: u64) -> Timespec {
         tv_nsec: (nanoseconds % 1_000_000_000) as _,
     }
 }
+
+/// Returns the processor time of this process so far, in nanoseconds.
+#[must_use]
+pub fn process_time_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -40,7 +40,7 @@ pub(crate) use self::options::{command_line, passed_on};
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
-pub(crate) use self::recording::RecordingOptions;
+pub(crate) use self::recording::{RecordingOptions, interval};
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
@@ -113,9 +113,22 @@ pub(crate) enum Command {
     /// from the start of the rack. A dash stands for a member that did not answer within half a second.
     #[command(after_help = EXITS)]
     Status(StatusArguments),
+    /// Watch a rack that is up in the whole terminal: links, members, faults and events; with keys to inject and to heal faults
+    #[command(after_help = EXITS)]
+    Top(TopArguments),
+    /// Print events of a rack that is up: links that change, nodes that are lost, faults that begin and end
+    ///
+    /// Prints the latest events and ends; with --follow it goes on until the rack ends.
+    #[command(after_help = EXITS)]
+    Events(EventsArguments),
     /// Inject faults into a rack that is up
     #[command(after_help = EXITS)]
     Inject(InjectArguments),
+    /// End all faults of a rack that is up, those that are still to come included
+    ///
+    /// Members that are dead stay dead, and revoked keys stay revoked. A member that a fault has stopped continues when the time of that fault is over.
+    #[command(after_help = EXITS)]
+    Heal(HealArguments),
     /// Run jobs on a rack that is up: submit, list, cancel
     Job(JobArguments),
     /// Run a program on a vacant seat of a rack that is up: the program is the GPU node
@@ -271,6 +284,13 @@ pub(crate) struct RunArguments {
     pub(crate) logging: Logging,
 }
 
+/// Options of `rackloom heal`.
+#[derive(Debug, Args)]
+pub(crate) struct HealArguments {
+    /// Name of the rack; may be absent if only one is up
+    pub(crate) name: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct UpArguments {
     /// The rack file
@@ -310,6 +330,32 @@ pub(crate) struct StatusArguments {
     /// Name of the rack; all racks if absent
     pub(crate) name: Option<String>,
     /// Print JSON instead of tables, with the same content
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the status again after each interval, until it is interrupted or no rack is up. JSON is then one line per status
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s", value_parser = interval)]
+    pub(crate) watch: Option<u64>,
+}
+
+/// Options of `rackloom top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// Name of the rack; may be absent if only one is up
+    pub(crate) name: Option<String>,
+    /// Time between two looks at the rack
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = interval)]
+    pub(crate) interval: u64,
+}
+
+/// Options of `rackloom events`.
+#[derive(Debug, Args)]
+pub(crate) struct EventsArguments {
+    /// Name of the rack; may be absent if only one is up
+    pub(crate) name: Option<String>,
+    /// Go on with events as they happen
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -36,7 +36,7 @@ impl RecordingOptions {
 }
 
 /// Parses a time above zero.
-fn interval(text: &str) -> Result<u64, String> {
+pub(crate) fn interval(text: &str) -> Result<u64, String> {
     match rackloom_plan::units::time_ns(text) {
         Some(time_ns) if time_ns > 0 => Ok(time_ns),
         _ => Err("no interval; hint: write a number above 0 and ns, us, ms or s, such as 10us".to_owned()),

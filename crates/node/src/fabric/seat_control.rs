@@ -19,6 +19,7 @@ use rackloom_plan::Plan;
 use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 
 use super::report;
+use crate::clock::process_time_ns;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::member::Member;
 use crate::fabric::engine::node_engine::Engine;
@@ -229,6 +230,13 @@ impl ControlConnection {
                 Ok(())
             }
             Order::Inject { first, text } => self.inject(first, &text),
+            Order::EndFaults => {
+                let mut held = self.engine.hold();
+                if let Core { member: Some(member), faults: Some(faults), .. } = held.core() {
+                    faults.end_all(member);
+                }
+                Ok(())
+            }
             Order::SetOff { event } => {
                 let mut held = self.engine.hold();
                 if let Core { member: Some(member), faults: Some(faults), .. } = held.core() {
@@ -335,6 +343,8 @@ impl StatusSource {
             links_down: down.map(|(port, _)| port.edge).collect(),
             memory: self.memory().map(Box::new),
             finished: true,
+            processor_ns: process_time_ns(),
+            incarnation: self.config.incarnation.0,
             ..SeatStatus::default()
         };
         let mut held = self.engine.hold();

@@ -152,6 +152,13 @@ impl FaultPlayer {
         Ok(())
     }
 
+    /// Ends all faults that are in effect or still to come, except deaths and revocations.
+    pub fn end_faults(&mut self, now: Instant) {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.cancel_all(now);
+        }
+    }
+
     /// Ends all faults of links, and discards the script. Returns whether there was one.
     pub fn heal(&mut self, ports: &mut Ports) -> bool {
         for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.scheduler.is_some()) {

@@ -91,6 +91,8 @@ struct Part {
     trigger_watch: TriggerWatch,
     since: Option<Instant>,
     is_on: bool,
+    /// True if the event was ended before its time, or before it began.
+    is_cancelled: bool,
     /// Number of beginnings that have been handled.
     begun: u64,
 }
@@ -124,6 +126,7 @@ impl Part {
             },
             since: None,
             is_on: false,
+            is_cancelled: false,
             begun: 0,
         }
     }
@@ -143,6 +146,9 @@ impl Part {
     }
 
     fn strength(&self, now: Instant) -> Option<f64> {
+        if self.is_cancelled {
+            return None;
+        }
         self.event.timing.strength(now.since(self.since?))
     }
 }
@@ -258,7 +264,7 @@ impl FaultScheduler {
 
     /// Handles a notification that another member has observed the trigger of this event.
     pub fn event_began(&mut self, now: Instant, event: usize) {
-        let part = self.parts.iter_mut().find(|part| part.number == event);
+        let part = self.parts.iter_mut().find(|part| part.number == event && !part.is_cancelled);
         if let Some(part) = part.filter(|part| part.is_affected()) {
             part.since.get_or_insert(now);
             self.act(now);
@@ -279,7 +285,7 @@ impl FaultScheduler {
         let (here, links_up_at, notifications) = (self.position, self.links_up_at, &mut self.notifications);
         for part in &mut self.parts {
             let Some(origin) = part.origin.or(links_up_at) else { continue };
-            if part.since.is_some() || !part.is_watched() {
+            if part.is_cancelled || part.since.is_some() || !part.is_watched() {
                 continue;
             }
             let (is_due, since) = match part.event.trigger {
@@ -297,6 +303,15 @@ impl FaultScheduler {
         self.act(now);
     }
 
+    /// Ends all events, those that have not begun included. Deaths, revocations and dropped frames are not undone. Events that are added later
+    /// are not concerned.
+    pub fn cancel_all(&mut self, now: Instant) {
+        // Events that have ended by their own time are reported first.
+        self.act(now);
+        self.parts.iter_mut().for_each(|part| part.is_cancelled = true);
+        self.act(now);
+    }
+
     /// Returns an event of the script whose trigger other members must be notified of.
     pub fn poll_notification(&mut self) -> Option<usize> {
         self.notifications.pop_front()
@@ -311,7 +326,7 @@ impl FaultScheduler {
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
         let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.links_up_at)) {
-            _ if !part.is_affected() => None,
+            _ if part.is_cancelled || !part.is_affected() => None,
             (Some(since), ..) => part.event.timing.next_change_ns(now.since(since)).map(|ns| since + ns),
             (None, Trigger::At(at_ns), Some(origin)) => Some(origin + at_ns),
             _ => None,
@@ -376,7 +391,8 @@ impl FaultScheduler {
         let part = &mut self.parts[index];
         let number = part.number;
         let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
-        let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
+        let is_on = part.strength(now).is_some();
+        let begun = if part.is_cancelled { part.begun } else { part.event.timing.begun(now.since(since)) };
         let begins = begun > part.begun;
         if !part.is_reported() {
             (part.begun, part.is_on) = (begun, is_on);

@@ -213,6 +213,25 @@ fn actions(
 }
 
 #[test]
+fn faults_that_are_cancelled_end_at_once_and_never_begin() {
+    let script = script(
+        "  - {what: down, where: n0->n1, at: 200ns}\n  - {what: loss, where: n0->n1, rate: 1%, at: 9us}\n",
+    );
+    let mut scheduler = lit(&script, 0);
+    let report = |begins| FaultAction::Report { event: 0, begins, time: 1 };
+    let direction = script.events[0].fault.directions()[0];
+    let off = FaultAction::Set { direction, conditions: Conditions::default() };
+    assert!(actions(&mut scheduler, 1_200, 0, None).contains(&report(true)));
+    scheduler.cancel_all(Instant(2_000));
+    assert_eq!(actions(&mut scheduler, 2_000, 0, None), [report(false), off]);
+    assert_eq!(scheduler.next_due(Instant(2_000)), Instant::NEVER);
+    assert_eq!(actions(&mut scheduler, 20_000, 0, None), [], "the second one does not begin");
+    scheduler.add(7, &script.events[..1], &ring(), NodeId(0), Some(Instant(20_000)));
+    let later = FaultAction::Report { event: 7, begins: true, time: 1 };
+    assert!(actions(&mut scheduler, 20_300, 0, None).contains(&later), "later faults are not concerned");
+}
+
+#[test]
 fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let script = script("  - {what: down, where: n0->n1, at: 200ns, for: 300ns, every: 1us, times: 2}");
     let mut scheduler = lit(&script, 0);

@@ -8,12 +8,15 @@ use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, JobResult, MemberReport, MemberState, PortReport,
 };
 use rackloom_plan::Plan;
-use rackloom_protocol::{Event, Inspect, Instant, LinkState, MemberConfig, MemberRole, NodeId, PortId};
+use rackloom_protocol::{
+    Event, Incarnation, Inspect, Instant, LinkState, MemberConfig, MemberRole, NodeId, PortId,
+};
 
 /// Observations of one seat.
 #[derive(Debug)]
 pub(super) struct Observer {
     node: NodeId,
+    incarnation: Incarnation,
     names: Vec<String>,
     edges: Vec<u16>,
     events: EventLog,
@@ -42,6 +45,7 @@ impl Observer {
     pub(super) fn new(plan: &Plan, node: NodeId, config: &MemberConfig, vacant: &[u16]) -> Self {
         Self {
             node,
+            incarnation: config.incarnation,
             names: plan.members.iter().map(|member| member.name.clone()).collect(),
             edges: config.ports.iter().map(|port| port.edge).collect(),
             events: EventLog::default(),
@@ -92,6 +96,10 @@ impl Observer {
 
     pub(super) const fn node(&self) -> NodeId {
         self.node
+    }
+
+    pub(super) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Returns the links of the seat in the plan, by port.
@@ -213,8 +221,6 @@ fn nodes_to_reach(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use rackloom_protocol::Incarnation;
-
     use super::*;
 
     #[test]

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use rackloom::availability::own_waited_ns;
+use rackloom::clock::process_time_ns;
 use rackloom::seat::FaultPlayer;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
@@ -420,6 +421,7 @@ impl Seat {
                         tracing::error!("cannot read the injected script: {error}");
                     }
                 }
+                Received::Message(Order::EndFaults) => self.faults.end_faults(now),
                 Received::Message(Order::SetOff { event }) => self.faults.handle_set_off(now, event),
                 Received::Message(Order::Heal { living }) => {
                     self.heal(now, &living);
@@ -550,6 +552,8 @@ impl Seat {
             links_down: self.observer.links_down(),
             finished: self.body.is_finished(),
             at_ns: self.body.now().0,
+            processor_ns: process_time_ns(),
+            incarnation: self.observer.incarnation().0,
             ports: self.observer.ports(self.body.member(), self.body.ports()),
             ..SeatStatus::default()
         };

@@ -18,6 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::clients::{self, ClientRequest, Reply, SocketEnds};
+use super::history::History;
 use super::jobs::JobRunner;
 use super::state;
 use crate::channel::seat::{Channel, Received};
@@ -121,6 +122,7 @@ struct BackgroundSupervisor {
     jobs: JobRunner,
     claim: Claim,
     was_up: bool,
+    history: History,
     /// Clients that wait for a status.
     awaiting_status: Vec<oneshot::Sender<Reply>>,
     /// Clients that wait until a member has left.
@@ -132,7 +134,17 @@ struct BackgroundSupervisor {
 impl BackgroundSupervisor {
     fn new(supervisor: Supervisor, jobs: JobRunner, claim: Claim) -> Self {
         let (awaiting_status, awaiting_departure, awaiting_end) = Default::default();
-        Self { supervisor, jobs, claim, was_up: false, awaiting_status, awaiting_departure, awaiting_end }
+        let history = History::default();
+        Self {
+            supervisor,
+            jobs,
+            claim,
+            was_up: false,
+            history,
+            awaiting_status,
+            awaiting_departure,
+            awaiting_end,
+        }
     }
 
     async fn run(
@@ -194,8 +206,11 @@ impl BackgroundSupervisor {
                     let _ = client.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }
-            // Fails without subscribers.
-            Milestone::Happened(record) => drop(events.send(record)),
+            Milestone::Happened(record) => {
+                self.history.push(record.clone());
+                // Fails without subscribers.
+                drop(events.send(record));
+            }
             Milestone::Left(member) => {
                 for (_, client) in self.awaiting_departure.extract_if(.., |(leaving, _)| *leaving == member) {
                     let _ = client.send(Reply::Answer(Answer::Left(Nothing {})));
@@ -228,6 +243,13 @@ impl BackgroundSupervisor {
                     Err(reason) => Answer::refuse(reason, Some(hint)),
                 };
                 let _ = reply.send(Reply::Answer(answer));
+            }
+            Request::Events(_) => {
+                let _ = reply.send(Reply::Answer(Answer::Events(self.history.list())));
+            }
+            Request::EndFaults(_) => {
+                self.supervisor.end_faults();
+                let _ = reply.send(Reply::Answer(Answer::FaultsEnded(Nothing {})));
             }
             Request::Leave(leave) => match self.taken_seat(&leave.seat) {
                 Ok(member) => {
@@ -360,8 +382,16 @@ impl BackgroundSupervisor {
         mut requests: mpsc::Receiver<ClientRequest>,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
-        let Self { supervisor, jobs, claim, was_up, awaiting_status, awaiting_departure, mut awaiting_end } =
-            self;
+        let Self {
+            supervisor,
+            jobs,
+            claim,
+            was_up,
+            awaiting_status,
+            awaiting_departure,
+            mut awaiting_end,
+            ..
+        } = self;
         // What is left of jobs is killed, if the rack was not taken down in order.
         drop(jobs);
         let name = supervisor.plan.name.clone();

@@ -47,6 +47,7 @@ fn direction(
         to: plan.members[to.index()].name.clone(),
         link: edge,
         plane: link.edge.plane.0,
+        rate_bits_per_s: link.profile.rate_bits_per_s,
         sent: sender.map(|(at_ns, port)| counters(at_ns, port)),
         rate: None,
         missing: receiver.map(|(_, port)| port.missing),
@@ -76,6 +77,7 @@ fn counters(at_ns: u64, port: &PortReport) -> LinkCounters {
         data_bytes: port.data_bytes_sent,
         retransmitted: port.retransmitted,
         replayed: port.retry.get("tx_replay").copied().unwrap_or(0),
+        credit_waits: port.credit_stalls,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
+use rackloom_control::request::{Answer, EventList, Inject, Injection, Join, Nothing, RackStatus, Request};
 use rackloom_control::submitted::{JobList, JobNumber, JobStatus, Submission};
 use rackloom_jobs::report::Report;
 
@@ -83,6 +83,28 @@ impl StandingRack {
     pub fn inject(&self, script: String, inline: bool) -> Result<usize, Failure> {
         match self.request(&Request::Inject(Inject { script, inline }), ANSWER_TIMEOUT)? {
             Answer::Injected(Injection { events }) => Ok(events),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Returns the latest events of the rack.
+    ///
+    /// # Errors
+    /// The rack does not answer.
+    pub fn events(&self) -> Result<EventList, Failure> {
+        match self.request(&Request::Events(Nothing {}), ANSWER_TIMEOUT)? {
+            Answer::Events(list) => Ok(list),
+            _ => Err(client::unexpected_answer(&self.name)),
+        }
+    }
+
+    /// Ends all faults that are in effect or still to come. Members that are dead stay dead, and revoked keys stay revoked.
+    ///
+    /// # Errors
+    /// The rack does not answer.
+    pub fn end_faults(&self) -> Result<(), Failure> {
+        match self.request(&Request::EndFaults(Nothing {}), ANSWER_TIMEOUT)? {
+            Answer::FaultsEnded(Nothing {}) => Ok(()),
             _ => Err(client::unexpected_answer(&self.name)),
         }
     }

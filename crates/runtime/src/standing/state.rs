@@ -49,6 +49,8 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 .unwrap_or_default(),
             links_total: edges().count(),
             uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
+            processor_ns: answered.map(|status| status.processor_ns),
+            incarnation: answered.map(|status| status.incarnation),
             paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
             carried: answered.and_then(|status| status.carried),
             ip: answered.and_then(|status| status.ip),

@@ -53,6 +53,11 @@ impl KeptFaults {
         Ok(())
     }
 
+    /// Forgets all faults. Processes that start later do not get them.
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
     /// Returns the orders for a member whose process has just started: a GPU node, or a process of one.
     pub(super) fn orders_for(&self, plan: &Plan, member: NodeId) -> impl Iterator<Item = Order> {
         let node = plan.node_of_process(member).unwrap_or(member);

@@ -441,6 +441,12 @@ impl Supervisor {
         Ok(script.events.len())
     }
 
+    /// Ends all faults of the rack that are in effect or still to come. Deaths and revocations are not undone.
+    pub(crate) fn end_faults(&mut self) {
+        self.kept_faults.clear();
+        self.send_to_live(|| Order::EndFaults);
+    }
+
     /// Returns the process of each member; `None` for a seat without a process.
     fn pids(&self) -> Vec<Option<u32>> {
         self.rack.seats.iter().map(|seat| seat.is_alive().then_some(seat.pid)).collect()

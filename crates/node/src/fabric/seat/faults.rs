@@ -39,6 +39,13 @@ impl SeatFaults {
         Ok(())
     }
 
+    /// Ends all faults. The next poll restores what they have changed.
+    pub(in crate::fabric) fn end_all(&mut self, member: &mut Member) {
+        let now = member.now();
+        self.player.end_faults(now);
+        member.set_alarm(now);
+    }
+
     /// Handles the trigger of this event, which another member has detected.
     pub(in crate::fabric) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
         let now = member.now();
