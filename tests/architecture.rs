@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-plan", &["rackloom-collectives", "rackloom-protocol"]),
     ("rackloom-collectives", &[]),
     ("rackloom-workloads", &["rackloom-collectives"]),
+    ("rackloom-compare", &["rackloom-control"]),
     ("rackloom-control", &["rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-jobs",
@@ -119,6 +120,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
     ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
+    ("rackloom-compare", &["tokio", "rustix", "memmap2", "socket2", "clap"]),
     ("rackloom-control", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),

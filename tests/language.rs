@@ -162,6 +162,7 @@ const PLAIN_CRATES: &[&str] = &[
     "capture",
     "cli",
     "collectives",
+    "compare",
     "control",
     "drawing",
     "experiments",
