@@ -15,6 +15,10 @@ fn all_rows() -> Limits {
     Limits { rows_max: Some(usize::MAX), ..Limits::default() }
 }
 
+fn one_run(before: &Report, after: &Report) -> Comparison {
+    compare(std::slice::from_ref(before), std::slice::from_ref(after), &all_rows())
+}
+
 fn row<'a>(comparison: &'a Comparison, section: Section, name: &str) -> &'a Row {
     let rows = comparison.rows.iter();
     let found = rows.clone().find(|row| row.section == section && row.name == name);
@@ -54,7 +58,7 @@ fn runs_that_differ_in_date_and_command_are_equal() {
 fn a_slower_run_with_an_equal_seed_in_virtual_time_is_worse_and_a_faster_one_better() {
     let (before, mut after) = (report("virtual", 7), report("virtual", 7));
     after.elapsed_ns = 1_200_000;
-    let comparison = compare(&[before.clone()], &[after.clone()], &all_rows());
+    let comparison = one_run(&before, &after);
     let found = row(&comparison, Section::Time, "duration");
     assert_eq!((found.judgement, found.evidence), (Judgement::Worse, Some(Evidence::Exact)));
     assert_eq!((found.change, found.unit.as_str()), (Some(0.2), "ns"));
@@ -70,7 +74,7 @@ fn a_slower_run_with_an_equal_seed_in_virtual_time_is_worse_and_a_faster_one_bet
 fn more_goodput_is_better_and_less_is_worse() {
     let (before, mut after) = (report("virtual", 7), report("virtual", 7));
     after.operations[0].goodput_bytes_per_s *= 2;
-    let better = compare(&[before.clone()], &[after.clone()], &all_rows());
+    let better = one_run(&before, &after);
     assert_eq!(differences(&better), [(Section::Goodput, "put (frames)", Judgement::Better)]);
     let worse = compare(&[after], &[before], &all_rows());
     let found = row(&worse, Section::Goodput, "put (frames)");
@@ -262,7 +266,7 @@ fn an_outcome_counts_rows_that_are_left_out() {
 fn another_choice_of_the_algorithm_is_one_row_unless_a_report_has_several() {
     let (before, mut after) = (report("virtual", 1), report("virtual", 1));
     after.sweep[0] = sweep("tree", 1024, 5.0);
-    let comparison = compare(&[before.clone()], &[after.clone()], &all_rows());
+    let comparison = one_run(&before, &after);
     let name = "all-reduce 1024 B f32 sum";
     let time = row(&comparison, Section::Sweep, &format!("{name}: time"));
     assert_eq!((time.judgement, time.change), (Judgement::Better, Some(-0.5)));
