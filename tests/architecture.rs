@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-export", &["rackloom-control"]),
     (
         "rackloom",
         &["rackloom-collectives", "rackloom-control", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"],
@@ -125,6 +126,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom-experiments", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
+    ("rackloom-export", &["tokio", "rustix", "memmap2", "socket2", "clap"]),
     ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),

@@ -166,6 +166,7 @@ const PLAIN_CRATES: &[&str] = &[
     "control",
     "drawing",
     "experiments",
+    "export",
     "fuzz",
     "gpu",
     "jobs",
