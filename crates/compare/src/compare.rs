@@ -68,14 +68,14 @@ impl Column {
     }
 }
 
-fn texts(side: &[Option<Value>]) -> BTreeMap<String, usize> {
-    let mut texts = BTreeMap::new();
-    for value in side.iter().flatten() {
-        if let Value::Text(text) | Value::Ranked(text, _) = value {
-            *texts.entry(text.clone()).or_default() += 1;
-        }
-    }
-    texts
+/// Returns the texts of the runs of one side.
+fn texts(side: &[Option<Value>]) -> Vec<Option<&str>> {
+    side.iter()
+        .map(|value| match value {
+            Some(Value::Text(text) | Value::Ranked(text, _)) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn ranks(side: &[Option<Value>]) -> Vec<u8> {
@@ -92,11 +92,16 @@ fn row((section, name): Key, column: Column, origin: &Origin, thresholds: &Thres
     }
     let (before, after) = (texts(&column.before), texts(&column.after));
     let (first, second) = (ranks(&column.before), ranks(&column.after));
-    let finding = match first.is_empty() && second.is_empty() {
-        true => judge::of_texts(&before, &after),
-        false => judge::of_ranks(&first, &second),
+    let finding = match section {
+        _ if !first.is_empty() || !second.is_empty() => judge::of_ranks(&first, &second),
+        Section::Configuration => judge::of_choices(&before, &after),
+        _ => judge::of_texts(&before, &after, origin),
     };
-    let side = |texts: BTreeMap<String, usize>| (!texts.is_empty()).then_some(Side::Text(Texts { texts }));
+    let side = |texts: Vec<Option<&str>>| {
+        let mut counts = BTreeMap::new();
+        texts.into_iter().flatten().for_each(|text| *counts.entry(text.to_owned()).or_default() += 1);
+        (!counts.is_empty()).then_some(Side::Text(Texts { texts: counts }))
+    };
     Row {
         section,
         name,

@@ -1,5 +1,7 @@
 //! Result of a comparison: rows, counts by section, and the outcome for an exit code.
 
+use std::cmp::Ordering;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,11 +86,20 @@ impl Comparison {
     }
 
     /// Returns all rows, the most important first: rows over their threshold, then worse, better and changed ones, then rows of one
-    /// side, noise, and equal rows. Larger differences precede smaller ones.
+    /// side, noise, and equal rows. Among these, the verdict precedes results of the whole rack, and these precede single links and
+    /// members. Larger differences precede smaller ones.
     #[must_use]
     pub fn by_importance(&self) -> Vec<&Row> {
         let mut rows: Vec<_> = self.rows.iter().collect();
-        rows.sort_by(|one, other| order(one, other).then_with(|| by_section(one, other)));
+        let group = |row: &Row| match row.section {
+            Section::Verdict => 0,
+            Section::Links | Section::Nodes => 2,
+            _ => 1,
+        };
+        rows.sort_by(|one, other| {
+            let by_group = class(one).cmp(&class(other)).then_with(|| group(one).cmp(&group(other)));
+            by_group.then_with(|| order(one, other)).then_with(|| one.section.cmp(&other.section))
+        });
         rows
     }
 
@@ -143,23 +154,21 @@ fn counts(section: Section, rows: &[Row], kept: usize) -> SectionCounts {
     }
 }
 
-fn by_section(one: &Row, other: &Row) -> std::cmp::Ordering {
-    one.section.cmp(&other.section)
+/// Returns the class of a row by importance, the most important first.
+fn class(row: &Row) -> (bool, bool, u8) {
+    let judgement = match row.judgement {
+        Judgement::Worse => 0,
+        Judgement::Better => 1,
+        Judgement::Changed => 2,
+        Judgement::OnlyBefore | Judgement::OnlyAfter => 3,
+        Judgement::Noise => 4,
+        Judgement::Equal => 5,
+    };
+    (!row.is_over_threshold, !row.is_suspect, judgement)
 }
 
 /// Orders rows by importance. Rows of one section have distinct names, so that the order is total within a section.
-fn order(one: &Row, other: &Row) -> std::cmp::Ordering {
-    let class = |row: &Row| {
-        let judgement = match row.judgement {
-            Judgement::Worse => 0,
-            Judgement::Better => 1,
-            Judgement::Changed => 2,
-            Judgement::OnlyBefore | Judgement::OnlyAfter => 3,
-            Judgement::Noise => 4,
-            Judgement::Equal => 5,
-        };
-        (!row.is_over_threshold, !row.is_suspect, judgement)
-    };
+fn order(one: &Row, other: &Row) -> Ordering {
     let by_size = other.magnitude().total_cmp(&one.magnitude());
     class(one).cmp(&class(other)).then(by_size).then_with(|| one.name.cmp(&other.name))
 }

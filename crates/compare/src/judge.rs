@@ -1,6 +1,6 @@
 //! Judgement on one fact: values of both sides in, judgement and evidence out. The crate's documentation states the rule.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::row::{Direction, Evidence, Judgement, Spread};
 
@@ -143,15 +143,41 @@ fn of_pairs(
     }
 }
 
-/// Judges texts without an order: sides are equal if the same texts occur.
-pub(crate) fn of_texts(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> Finding {
-    if before.is_empty() || after.is_empty() {
-        return one_sided(!before.is_empty());
+/// Judges texts without an order that a user chose, such as options: sides are equal if they have the same texts.
+pub(crate) fn of_choices(before: &[Option<&str>], after: &[Option<&str>]) -> Finding {
+    let (first, second) = (distinct(before), distinct(after));
+    if first.is_empty() || second.is_empty() {
+        return one_sided(!first.is_empty());
     }
-    match before.keys().eq(after.keys()) {
+    match first == second {
         true => Finding::plain(Judgement::Equal),
         false => Finding { judgement: Judgement::Changed, evidence: Some(Evidence::Exact) },
     }
+}
+
+/// Judges texts without an order that are results of runs. Sides that have a text in common are no more than noise.
+pub(crate) fn of_texts(before: &[Option<&str>], after: &[Option<&str>], origin: &Origin) -> Finding {
+    let (first, second) = (distinct(before), distinct(after));
+    if first.is_empty() || second.is_empty() {
+        return one_sided(!first.is_empty());
+    }
+    let changed = |evidence| Finding { judgement: Judgement::Changed, evidence: Some(evidence) };
+    let runs = |side: &[Option<&str>]| side.iter().flatten().count();
+    match origin {
+        Origin::Pairs(pairs) => {
+            let is_equal = pairs.iter().all(|(first, second)| before.get(*first) == after.get(*second));
+            if is_equal { Finding::plain(Judgement::Equal) } else { changed(Evidence::Exact) }
+        }
+        _ if first == second => Finding::plain(Judgement::Equal),
+        Origin::DifferentClocks => changed(Evidence::DifferentClocks),
+        Origin::Samples if !first.is_disjoint(&second) => Finding::plain(Judgement::Noise),
+        Origin::Samples if are_enough(runs(before), runs(after)) => changed(Evidence::Separate),
+        Origin::Samples => changed(Evidence::TooFewRuns),
+    }
+}
+
+fn distinct<'a>(side: &[Option<&'a str>]) -> BTreeSet<&'a str> {
+    side.iter().copied().flatten().collect()
 }
 
 /// Judges texts with a rank, such as verdicts: the greatest rank of each side decides. A side of greater rank is worse.
@@ -255,6 +281,27 @@ mod tests {
         );
         let equal = of_numbers(&low, &low, Direction::Lower, &Origin::DifferentClocks);
         assert_eq!(equal.judgement, Judgement::Equal);
+    }
+
+    #[test]
+    fn texts_of_runs_are_noise_if_the_sides_share_one() {
+        let side = |texts: &[&'static str]| texts.iter().copied().map(Some).collect::<Vec<_>>();
+        let judge = |before: &[&'static str], after: &[&'static str], origin: &Origin| {
+            let finding = of_texts(&side(before), &side(after), origin);
+            (finding.judgement, finding.evidence)
+        };
+        let pairs = Origin::Pairs(vec![(0, 1), (1, 0)]);
+        assert_eq!(judge(&["a", "b"], &["b", "a"], &pairs), (Judgement::Equal, None));
+        assert_eq!(judge(&["a", "b"], &["a", "b"], &pairs), (Judgement::Changed, Some(Evidence::Exact)));
+        assert_eq!(judge(&["a", "a", "b"], &["a", "b", "b"], &Origin::Samples), (Judgement::Equal, None));
+        assert_eq!(judge(&["a", "a", "b"], &["a", "c", "c"], &Origin::Samples), (Judgement::Noise, None));
+        let separate = (Judgement::Changed, Some(Evidence::Separate));
+        assert_eq!(judge(&["a", "a", "b"], &["c", "c", "c"], &Origin::Samples), separate);
+        let few = (Judgement::Changed, Some(Evidence::TooFewRuns));
+        assert_eq!(judge(&["a"], &["b"], &Origin::Samples), few);
+        assert_eq!(judge(&[], &["b"], &Origin::Samples), (Judgement::OnlyAfter, None));
+        let options = of_choices(&side(&["a", "b"]), &side(&["b"]));
+        assert_eq!((options.judgement, options.evidence), (Judgement::Changed, Some(Evidence::Exact)));
     }
 
     #[test]

@@ -36,6 +36,9 @@
 //! 4. A row is over its threshold if it is worse, and its medians differ by more than the threshold. So a false alarm
 //!    needs separate ranges and a large difference. A value that was 0 and is now worse is over any threshold.
 //!
+//! Texts that a user chose, such as options, are `changed` if the sides do not have the same ones. Texts that are results, such as the
+//! chosen algorithm, are `noise` if other runs than those of rule 2 have one in common.
+//!
 //! The verdict is worse if the worst verdict of the runs after is worse than that of the runs before.
 #![forbid(unsafe_code)]
 

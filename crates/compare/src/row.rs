@@ -135,7 +135,7 @@ impl Judgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// Runs in virtual time with equal seeds, or texts: the difference is real.
+    /// Runs in virtual time with equal seeds, a verdict, a state, or a text that a user chose: the difference is real.
     Exact,
     /// The ranges of enough runs are separate.
     Separate,

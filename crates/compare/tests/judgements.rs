@@ -322,11 +322,24 @@ fn importance_begins_with_regressions_and_ends_with_equal_rows() {
     after.operations[0].latency_ns.p99 = 2001;
     after.operations[0].latency_ns.p50 = 10;
     after.operations[0].count = 101;
+    after.links[0].retransmitted = 1;
+    after.links[0].frames *= 50;
+    after.verdict = Verdict::CouldNotTell;
     let comparison = compare(&[before], &[after], &all_rows());
     let rows: Vec<_> = comparison.by_importance().into_iter().map(|row| row.name.as_str()).collect();
     assert_eq!(
-        rows[..4],
-        ["duration", "put (frames) p99", "put (frames) p50", "put (frames) completed"],
+        rows[..9],
+        [
+            "verdict",
+            "retransmitted packets",
+            "duration",
+            "n0->n1: retransmitted",
+            "put (frames) p99",
+            "put (frames) p50",
+            "put (frames) completed",
+            "n0->n1: frames",
+            "all links: frames"
+        ],
         "over the threshold, worse, better, changed"
     );
     assert_eq!(rows.len(), comparison.rows.len());
