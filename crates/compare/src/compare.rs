@@ -1,6 +1,6 @@
 //! Comparison of two sides: facts of all reports are paired by section and name, and judged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rackloom_control::report::Report;
 
@@ -12,6 +12,9 @@ use crate::thresholds::{Limits, Thresholds};
 
 /// Clock of runs that depend on their seed alone.
 const VIRTUAL: &str = "virtual";
+
+/// Expected number of false alarms from which a note says so.
+const FALSE_ALARMS_NOTED: f64 = 0.5;
 
 /// Values of one fact by run. A run without the fact is `None`.
 struct Column {
@@ -27,7 +30,7 @@ struct Column {
 pub fn compare(before: &[Report], after: &[Report], limits: &Limits) -> Comparison {
     let common = Common::of(before, after);
     let origin = origin(before, after);
-    let mut columns = BTreeMap::<Key, Column>::new();
+    let mut columns = HashMap::<Key, Column>::new();
     for (index, report) in before.iter().chain(after).enumerate() {
         for (key, fact) in facts::facts(report, &common) {
             let column = columns.entry(key).or_insert_with(|| Column::new(&fact, before.len(), after.len()));
@@ -39,9 +42,9 @@ pub fn compare(before: &[Report], after: &[Report], limits: &Limits) -> Comparis
         }
     }
     let rows = columns.into_iter().map(|(key, column)| row(key, column, &origin, &limits.thresholds));
-    let rows = rows.collect();
+    let rows: Vec<Row> = rows.collect();
     let is_same_rack = before.iter().chain(after).all(|report| common.has_all_of(report));
-    let basis = basis(before, after, &origin);
+    let basis = basis(before, after, &origin, rows.iter().filter(|row| may_be_chance(row)).count());
     let notes = notes(&basis, &origin, is_same_rack);
     Comparison::of(rows, basis, is_same_rack, notes, limits.rows_max.unwrap_or(Limits::ROWS))
 }
@@ -177,15 +180,23 @@ fn origin(before: &[Report], after: &[Report]) -> Origin {
     Origin::Samples
 }
 
-fn basis(before: &[Report], after: &[Report], origin: &Origin) -> Basis {
+/// Returns whether chance alone could have made the row worse.
+fn may_be_chance(row: &Row) -> bool {
+    let is_number = matches!((&row.before, &row.after), (Some(Side::Number(_)), Some(Side::Number(_))));
+    is_number && row.direction != Direction::None && row.judgement != Judgement::Equal
+}
+
+fn basis(before: &[Report], after: &[Report], origin: &Origin, rows: usize) -> Basis {
     let clocks: BTreeSet<_> = before.iter().chain(after).map(|report| report.clock.clone()).collect();
     let (runs_before, runs_after) = (before.len(), after.len());
+    let false_alarm = (*origin == Origin::Samples).then(|| judge::false_alarm(runs_before, runs_after));
     Basis {
         runs_before,
         runs_after,
         clocks: clocks.into_iter().collect(),
         has_equal_seeds: matches!(origin, Origin::Pairs(_)),
-        false_alarm: (*origin == Origin::Samples).then(|| judge::false_alarm(runs_before, runs_after)),
+        false_alarm,
+        false_alarms: false_alarm.map(|chance| chance * rows as f64),
     }
 }
 
@@ -200,6 +211,11 @@ fn notes(basis: &Basis, origin: &Origin, is_same_rack: bool) -> Vec<String> {
             "runs before: {before}, after: {after}; too few to know the spread, so nothing is judged better or worse; three of each are enough"
         )),
         Origin::Pairs(_) | Origin::Samples => {}
+    }
+    if let Some(count) = basis.false_alarms.filter(|count| *count >= FALSE_ALARMS_NOTED) {
+        notes.push(format!(
+            "up to {count:.1} rows would be worse by chance if nothing had changed; more runs lower this"
+        ));
     }
     if !is_same_rack {
         notes

@@ -34,6 +34,10 @@ pub struct Basis {
     /// Thresholds lower it further. Absent with equal seeds and with different clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub false_alarm: Option<f64>,
+    /// Number of rows that are expected to be judged worse if nothing has changed: this chance, times the rows that differ and have a better
+    /// direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub false_alarms: Option<f64>,
 }
 
 /// Number of rows of one section.

@@ -3,7 +3,7 @@
 //! Counters that reports leave out if they are zero count as zero. Series and single events are no facts: their sums are.
 //! Date and command line are none either, because they differ between two equal runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rackloom_control::report::{LinkReport, MemberState, NodeReport, Report, SweepRow, Verdict};
 
@@ -43,18 +43,18 @@ pub(crate) struct Fact {
 /// Properties of all reports of a comparison on which names of facts depend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Common {
-    members: BTreeSet<String>,
-    links: BTreeSet<String>,
+    members: HashSet<String>,
+    links: HashSet<String>,
     /// Rows of sweeps, without their algorithm, that a report has for several algorithms.
     sweeps: BTreeSet<String>,
 }
 
 impl Common {
     pub(crate) fn of(before: &[Report], after: &[Report]) -> Self {
-        let members = |side: &[Report]| -> BTreeSet<String> {
+        let members = |side: &[Report]| -> HashSet<String> {
             side.iter().flat_map(|report| &report.nodes).map(|node| node.name.clone()).collect()
         };
-        let links = |side: &[Report]| -> BTreeSet<String> {
+        let links = |side: &[Report]| -> HashSet<String> {
             side.iter().flat_map(|report| &report.links).map(|link| link.name.clone()).collect()
         };
         let mut sweeps = BTreeSet::new();
@@ -78,7 +78,7 @@ impl Common {
 }
 
 /// Returns the facts of a report.
-pub(crate) fn facts(report: &Report, common: &Common) -> BTreeMap<Key, Fact> {
+pub(crate) fn facts(report: &Report, common: &Common) -> HashMap<Key, Fact> {
     let mut facts = Facts::default();
     configuration(&mut facts, report, common);
     verdict(&mut facts, report);
@@ -97,8 +97,9 @@ pub(crate) fn facts(report: &Report, common: &Common) -> BTreeMap<Key, Fact> {
 
 #[derive(Default)]
 struct Facts {
-    facts: BTreeMap<Key, Fact>,
-    times_named: BTreeMap<Key, usize>,
+    facts: HashMap<Key, Fact>,
+    /// Number of facts of one name, for names that occurred more than once.
+    times_named: HashMap<Key, usize>,
 }
 
 impl Facts {
@@ -107,9 +108,9 @@ impl Facts {
             return;
         }
         let mut key = (section, name);
-        let times = self.times_named.entry(key.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
+        if self.facts.contains_key(&key) {
+            let times = self.times_named.entry(key.clone()).or_insert(1);
+            *times += 1;
             key.1 = format!("{} #{times}", key.1);
         }
         self.facts.insert(key, fact);
@@ -127,8 +128,11 @@ impl Facts {
         self.add(section, name.into(), Fact { unit, direction, value, is_zero_if_absent: false });
     }
 
-    /// Adds a number to a counter that is zero where it is absent.
+    /// Adds a number to a counter. A counter that is zero is left out, and is zero where it is absent.
     fn count(&mut self, section: Section, name: &str, unit: &'static str, direction: Direction, number: u64) {
+        if number == 0 {
+            return;
+        }
         let number = number as f64;
         let fact = Fact { unit, direction, value: Value::Number(0.0), is_zero_if_absent: true };
         let fact = self.facts.entry((section, name.to_owned())).or_insert(fact);
@@ -175,7 +179,7 @@ fn configuration(facts: &mut Facts, report: &Report, common: &Common) {
 }
 
 /// Returns the number of names, and those that only one side has.
-fn names(names: &[&str], common: &BTreeSet<String>) -> String {
+fn names(names: &[&str], common: &HashSet<String>) -> String {
     let apart: Vec<_> = names.iter().filter(|name| !common.contains(**name)).copied().collect();
     if apart.is_empty() {
         return names.len().to_string();
@@ -239,10 +243,7 @@ fn time(facts: &mut Facts, report: &Report) {
         }
     }
     for node in &report.nodes {
-        let name = "members waited for a processor";
-        if node.shortage.waited_ns > 0 {
-            facts.count(section, name, "ns", Neither, node.shortage.waited_ns);
-        }
+        facts.count(section, "members waited for a processor", "ns", Neither, node.shortage.waited_ns);
     }
 }
 
@@ -344,12 +345,12 @@ fn links(facts: &mut Facts, report: &Report, common: &Common) {
         let name = |what: &str| format!("{}: {what}", link.name);
         facts.number(section, name("bytes"), "B", Neither, link.bytes_on_wire as f64);
         facts.number(section, name("frames"), "", Neither, link.frames as f64);
-        facts.number(section, name("retransmitted"), "", Lower, link.retransmitted as f64);
+        facts.count(section, &name("retransmitted"), "", Lower, link.retransmitted);
         let dropped = link.dropped.iter().filter(|(reason, _)| *reason != INJECTED);
         let dropped = dropped.map(|(_, count)| *count).fold(0, u64::saturating_add);
-        facts.number(section, name("dropped"), "", Lower, dropped as f64);
+        facts.count(section, &name("dropped"), "", Lower, dropped);
         let replayed = link.retry.get("tx_replay").copied().unwrap_or(0);
-        facts.number(section, name("replayed"), "", Lower, replayed as f64);
+        facts.count(section, &name("replayed"), "", Lower, replayed);
     }
 }
 

@@ -112,6 +112,36 @@ fn ranges_of_repeated_runs_decide_between_noise_and_difference() {
     assert_eq!((small.judgement, small.is_over_threshold), (Judgement::Worse, false));
     let comparison = compare(&wall(&[100, 110, 130]), &wall(&[131, 150, 160]), &all_rows());
     assert_eq!(comparison.basis.false_alarm, Some(0.05));
+    assert_eq!(comparison.basis.false_alarms, Some(0.05), "one row differs");
+    assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+}
+
+#[test]
+fn many_rows_with_few_runs_have_a_note_about_chance() {
+    let run = |number: u64| {
+        let mut report = Report { elapsed_ns: number, ..report("wall", 1) };
+        report.sweep = (1..=10).map(|size| sweep("ring", size, number as f64)).collect();
+        report
+    };
+    let compared = |runs: u64| {
+        let side = |first: u64| (0..runs).map(|index| run(first + 2 * index)).collect::<Vec<_>>();
+        compare(&side(1), &side(2), &all_rows())
+    };
+    let three = compared(3);
+    // Time and bandwidth of each size, and the duration.
+    assert!(
+        three.basis.false_alarms.is_some_and(|count| (count - 21.0 / 20.0).abs() < 1e-9),
+        "{:?}",
+        three.basis
+    );
+    assert!(three.notes[0].contains("up to 1.1 rows"), "{:?}", three.notes);
+    let five = compared(5);
+    assert!(
+        five.basis.false_alarms.is_some_and(|count| (count - 21.0 / 252.0).abs() < 1e-9),
+        "{:?}",
+        five.basis
+    );
+    assert!(five.notes.is_empty(), "{:?}", five.notes);
 }
 
 #[test]
@@ -242,8 +272,8 @@ fn a_section_keeps_the_links_that_changed_most_and_counts_the_others() {
     assert_eq!(links.len(), 20);
     assert_eq!(links[0].name, format!("{}: bytes", after.links[78].name), "it had half as many before");
     let counts = comparison.sections.iter().find(|counts| counts.section == Section::Links).unwrap();
-    let per_link = 5;
-    assert_eq!((counts.rows, counts.left_out), (80 * per_link + 4, 80 * per_link + 4 - 20));
+    // Bytes and frames of each direction, and of all. Counters that are zero on both sides have no row.
+    assert_eq!((counts.rows, counts.left_out), (162, 142));
     assert_eq!(counts.changed, 79 + 1, "each direction but the first, and the sum");
     let none = compare(
         &[report("virtual", 1)],
