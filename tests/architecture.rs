@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-plan", &["rackloom-collectives", "rackloom-protocol"]),
     ("rackloom-collectives", &[]),
     ("rackloom-workloads", &["rackloom-collectives"]),
+    ("rackloom-compare", &["rackloom-control"]),
     ("rackloom-control", &["rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-jobs",
@@ -49,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-export", &["rackloom-control"]),
     (
         "rackloom",
         &["rackloom-collectives", "rackloom-control", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"],
@@ -119,10 +121,12 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
     ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
+    ("rackloom-compare", &["tokio", "rustix", "memmap2", "socket2", "clap"]),
     ("rackloom-control", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom-experiments", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
+    ("rackloom-export", &["tokio", "rustix", "memmap2", "socket2", "clap"]),
     ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),

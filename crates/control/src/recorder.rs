@@ -390,10 +390,12 @@ mod tests {
     #[test]
     fn a_long_run_has_longer_intervals_and_the_same_sums() {
         let mut recorder = Recorder::new(0, 10, 4);
+        let mut ended = 0;
         for step in 1..=100 {
-            recorder.sample(Instant(step * 10), &member(), || recent(1, 5));
+            recorder.sample(Instant(step * 10), &member(), || recent(std::mem::take(&mut ended), 5));
+            ended += 1;
         }
-        let series = recorder.finish(Instant(1_000), &member(), || None);
+        let series = recorder.finish(Instant(1_000), &member(), || recent(std::mem::take(&mut ended), 5));
         assert!(series.intervals <= 4 && series.interval_ns == 640, "{series:?}");
         assert_eq!(series.operations.iter().sum::<u64>(), 100);
     }

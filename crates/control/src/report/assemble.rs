@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::balance::{PhaseBalance, balance};
 use super::events::EventRecord;
 use super::fault_report::FaultReport;
-use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
+use super::member::{HostShortage, JobResult, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;
 use super::series::{Direction, Series};
@@ -385,7 +385,8 @@ impl Report {
         }
         events.sort_by_key(|record| record.at_ns);
         let links = link_reports(&context, &by_name);
-        let phases = PhaseSpan::join(jobs.iter().map(|job| job.phases.as_slice()));
+        let of_jobs: Vec<Vec<PhaseSpan>> = jobs.iter().map(|job| phases_of(job)).collect();
+        let phases = PhaseSpan::join(of_jobs.iter().map(Vec::as_slice));
         let series = Series::join(members, &directions(&context));
         let bytes_of_phases = series.as_ref().map(|series| {
             let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
@@ -635,6 +636,16 @@ fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Ve
         LinkReport::between(direction.name, sender, receiver)
     };
     directions(context).into_iter().flatten().map(of).collect()
+}
+
+/// Returns the phases of one rank's job, or of its workload.
+fn phases_of(job: &JobResult) -> Vec<PhaseSpan> {
+    let of_workload = job.workload.iter().flat_map(|workload| &workload.phases);
+    let spans = of_workload.filter_map(|phase| {
+        let (began_ns, ended_ns) = (phase.began_ns?, phase.ended_ns?);
+        Some(PhaseSpan { name: phase.name.clone(), began_ns, ended_ns })
+    });
+    job.phases.iter().cloned().chain(spans).collect()
 }
 
 /// Returns the single operations of all nodes, in the order of their begin.
