@@ -36,7 +36,8 @@ const fn is_invisible(character: char) -> bool {
 
 /// Returns a text that a line can show: forbidden characters, ends of lines and overrides of direction are replaced, and a text with
 /// characters of right-to-left scripts is isolated.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     let is_override = |character| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_forbidden = |character: char| {
         character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}')
@@ -62,7 +63,8 @@ const fn is_right_to_left(character: char) -> bool {
 }
 
 /// Returns the text as the content of an element or of an attribute in double quotes.
-pub(crate) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
