@@ -9,7 +9,7 @@ use super::ticks;
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{FONT, TITLE_FONT, escaped, shown, width, wrapped};
+use crate::text::{FONT, HINT_MAX, TITLE_FONT, cut, escaped, shown, width, wrapped};
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
@@ -94,9 +94,12 @@ fn draw(bars: &Bars) -> (Svg, (f64, f64)) {
             let Some(value) = series.values.get(index).copied().flatten() else { continue };
             let Some(end) = scale.nearest(value) else { continue };
             let y = upper + STEP * number as f64 + (STEP - BAR_HEIGHT) / 2.0;
-            let label = format!("{}: {}", shown(&bars.names[index]), unit.text(value));
-            let label =
-                if series.name.is_empty() { label } else { format!("{}: {label}", shown(&series.name)) };
+            let label = format!("{}: {}", shown(&cut(&bars.names[index], HINT_MAX)), unit.text(value));
+            let label = if series.name.is_empty() {
+                label
+            } else {
+                format!("{}: {label}", shown(&cut(&series.name, HINT_MAX)))
+            };
             bar(&mut svg, number, (left, y), end - left, &label);
             svg.text((end + 6.0, y + BAR_HEIGHT - 1.0), Anchor::Start, "", &unit.text(value));
         }

@@ -10,7 +10,7 @@ use super::ticks;
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{FONT, escaped, shown, width, wrapped};
+use crate::text::{FONT, hint, width, wrapped};
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
@@ -149,7 +149,7 @@ fn place<'a>(lane: &'a Lane, scale: &Scale) -> Vec<Placed<'a>> {
 fn draw_mark(svg: &mut Svg, number: usize, placed: &Placed<'_>, top: f64) {
     let look = Look::new(number);
     let colour = look.colour();
-    let title = escaped(&shown(&placed.mark.text));
+    let title = hint(&placed.mark.text);
     let middle = top + ROW / 2.0;
     if placed.mark.until.is_some() {
         let [left, top, wide, high] =
