@@ -67,6 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("rackloom-drawing", &[]),
+    ("rackloom-page", &["rackloom-control", "rackloom-drawing"]),
     ("rackloom-gpu", &[]),
     (
         "rackloom-fuzz",
@@ -105,6 +106,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-experiments",
             "rackloom-gpu",
             "rackloom-jobs",
+            "rackloom-page",
             "rackloom-plan",
             "rackloom-protocol",
             "rackloom-runtime",
@@ -127,6 +129,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-drawing", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-page", &["tokio", "rustix", "memmap2", "socket2", "clap", "rackloom"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-capi", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
     ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate", "rackloom-capi"]),

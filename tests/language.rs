@@ -170,6 +170,7 @@ const PLAIN_CRATES: &[&str] = &[
     "jobs",
     "models",
     "node",
+    "page",
     "plan",
     "protocol",
     "runtime",

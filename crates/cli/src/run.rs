@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
     let run = Run::prepare(&options)?;
     reporting::must_be_writable(&arguments.output)?;
+    reporting::page_must_be_writable(&arguments.page)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(failure) = capture_failure {
         failure::print(&failure);
     }
-    reporting::deliver(&report, &arguments.output, exit)
+    reporting::deliver(&report, &arguments.output, &arguments.page, exit)
 }
 
 /// Shows a running rack: a table when its links are up, and a progress bar.

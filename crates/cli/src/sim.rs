@@ -46,8 +46,9 @@ const THREADS_MAX: usize = 16;
 /// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     reporting::must_be_writable(&arguments.output)?;
+    reporting::page_must_be_writable(&arguments.page)?;
     let (report, exit) = simulate(arguments)?;
-    reporting::deliver(&report, &arguments.output, exit)
+    reporting::deliver(&report, &arguments.output, &arguments.page, exit)
 }
 
 /// Runs a rack in virtual time. Returns its report and the exit of the run.

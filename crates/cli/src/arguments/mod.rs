@@ -15,6 +15,7 @@ mod options;
 mod output;
 mod overrides;
 mod recommend;
+mod report;
 mod schedule;
 mod submitted;
 mod sweep;
@@ -36,9 +37,10 @@ use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::ArrayOptions;
 pub(crate) use self::options::{command_line, passed_on};
-pub(crate) use self::output::Output;
+pub(crate) use self::output::{Output, PageOutput};
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
+pub(crate) use self::report::ReportArguments;
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
@@ -92,6 +94,9 @@ pub(crate) enum Command {
     /// Draw a rack: members and links, and with a report of a run their use and faults
     #[command(after_help = EXITS)]
     Graph(GraphArguments),
+    /// Show the JSON report of a run: print its tables again, or write it as an HTML page
+    #[command(after_help = EXITS)]
+    Report(ReportArguments),
     /// Print the schedule of a collective: which rank sends which part to which rank, step by step
     #[command(alias = "plan", after_help = EXITS)]
     Schedule(ScheduleArguments),
@@ -260,6 +265,8 @@ pub(crate) struct RunArguments {
     pub(crate) checkpoints: CheckpointOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) page: PageOutput,
     /// When all links are up, write the names and process ids of all members to this file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) pids: Option<PathBuf>,
@@ -391,6 +398,8 @@ pub(crate) struct SimArguments {
     pub(crate) capture: CaptureOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) page: PageOutput,
 }
 
 /// Options of `rackloom decode`.
