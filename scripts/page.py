@@ -39,6 +39,9 @@ const add = (element, text, box) => {
   if (scroll) {
     const limit = scroll.getBoundingClientRect();
     [left, right] = [Math.max(left, limit.left), Math.min(right, limit.right)];
+    // The headings of a table stay at its top while rows move below them.
+    const head = element.closest("tbody") ? scroll.querySelector("thead").getBoundingClientRect().bottom : limit.top;
+    [top, bottom] = [Math.max(top, head), Math.min(bottom, limit.bottom)];
   }
   if (right - left > 3 && bottom - top > 3) found.push(inset({ text, left, right, top: top + scrollY, bottom: bottom + scrollY }));
 };

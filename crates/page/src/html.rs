@@ -9,6 +9,8 @@ const STYLE: &str = include_str!("style.css");
 /// Longest text of a cell, a paragraph or a heading. Longer ones end with an ellipsis.
 const TEXT_MAX: usize = 2000;
 const CELL_MAX: usize = 240;
+/// Longest text of a cell that is not wrapped.
+const LINE_MAX: usize = 36;
 /// Longest listing, in lines.
 const LINES_MAX: usize = 400;
 
@@ -146,7 +148,12 @@ fn table(html: &mut String, table: &Table) {
 fn row(html: &mut String, columns: &[Column], row: &Row) {
     *html += "<tr>";
     for (index, (column, cell)) in columns.iter().zip(row).enumerate() {
-        let class = if column.is_number { " class=\"n\"" } else { "" };
+        let is_long = cell.text.chars().nth(LINE_MAX).is_some();
+        let class = match (column.is_number, is_long) {
+            (true, _) => " class=\"n\"",
+            (false, true) => " class=\"w\"",
+            (false, false) => "",
+        };
         let key = match cell.key.filter(|key| key.is_finite()) {
             Some(key) => format!(" data-key=\"{key}\""),
             None => String::new(),

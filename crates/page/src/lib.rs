@@ -19,4 +19,4 @@ mod report;
 pub mod text;
 
 pub use model::{Block, Cell, Column, Figure, Page, Row, Section, Table, Tone, Value};
-pub use report::{is_notable, report_page};
+pub use report::report_page;

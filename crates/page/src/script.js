@@ -87,7 +87,7 @@
   // A box that scrolls can be reached by keyboard.
   const reachable = () => {
     for (const box of document.querySelectorAll(".scroll")) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1;
+      const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
       if (!scrolls) {
         ["tabindex", "role", "aria-label"].forEach((name) => box.removeAttribute(name));
         continue;

@@ -4,12 +4,13 @@
 
 use std::fmt::Write as _;
 
+use rackloom_control::report::injected;
 use rackloom_jobs::report::{
-    LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict, WireBytes,
+    EventRecord, LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
+    WireBytes,
 };
 
 use rackloom_jobs::OperationPath;
-use rackloom_page::is_notable;
 use rackloom_protocol::DropReason;
 
 use super::Style;
@@ -241,8 +242,20 @@ fn marks(links: &[LinkReport]) -> String {
     )
 }
 
+/// Returns true if an event is shown to people: losses and recoveries, not the first state of each link and
+/// path.
+fn is_shown(event: &EventRecord) -> bool {
+    let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
+    match event.kind.as_str() {
+        "node-reached" | "access-refused" | injected::KIND => false,
+        "path-changed" => field("from") != "none",
+        "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
+        _ => true,
+    }
+}
+
 fn events(report: &Report) -> String {
-    let shown: Vec<_> = report.events.iter().filter(|event| is_notable(event)).collect();
+    let shown: Vec<_> = report.events.iter().filter(|event| is_shown(event)).collect();
     if shown.is_empty() {
         return String::new();
     }

@@ -9,13 +9,16 @@ use crate::text;
 const ROWS_MAX: usize = 500;
 
 /// Returns true if an event is a loss, a recovery or a fault, and not the first state of a link or path, nor a sum at the end.
-#[must_use]
-pub fn is_notable(event: &EventRecord) -> bool {
+pub(super) fn is_notable(event: &EventRecord) -> bool {
     let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
     match event.kind.as_str() {
         "node-reached" | "access-refused" | injected::KIND => false,
         "path-changed" => field("from") != "none",
-        "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
+        // A link is suspect for a while before it is down, or before its neighbour is late no more.
+        "link-changed" => match (field("from"), field("to")) {
+            ("init", _) | (_, "suspect") | ("suspect", "up") => false,
+            _ => true,
+        },
         _ => true,
     }
 }
@@ -59,4 +62,29 @@ pub(super) fn omitted(report: &Report) -> Option<String> {
         .map(|(kind, count)| format!("{} of kind {kind}", text::count(*count)))
         .collect();
     (!kinds.is_empty()).then(|| format!("The report itself leaves out events: {}.", kinds.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, fields: &[(&str, &str)]) -> EventRecord {
+        EventRecord {
+            at_ns: 5,
+            member: "n0".to_owned(),
+            kind: kind.to_owned(),
+            text: "text".to_owned(),
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn losses_and_recoveries_are_notable_and_first_states_are_not() {
+        let link = |from, to| is_notable(&event("link-changed", &[("from", from), ("to", to)]));
+        assert_eq!([link("suspect", "down"), link("down", "up"), link("up", "admin-down")], [true; 3]);
+        assert_eq!([link("init", "up"), link("up", "suspect"), link("suspect", "up")], [false; 3]);
+        assert!(is_notable(&event("path-changed", &[("from", "port0")])));
+        assert!(!is_notable(&event("path-changed", &[("from", "none")])));
+        assert!(is_notable(&event("node-lost", &[])) && !is_notable(&event(injected::KIND, &[])));
+    }
 }

@@ -11,7 +11,6 @@ mod time_line;
 
 use rackloom_control::report::Report;
 
-pub use self::events::is_notable;
 use crate::model::{Block, Figure, Page, Section};
 use crate::rack;
 

@@ -52,7 +52,7 @@ fn bandwidth(rows: &[SweepRow]) -> Option<Block> {
             title: "Bus bandwidth over the size".to_owned(),
             note: note.to_owned(),
             x: Across::Values(Axis::logarithmic("size (B)")),
-            y: Axis::linear("bus bandwidth (GB/s)"),
+            y: Axis::from_zero("bus bandwidth (GB/s)"),
             series,
             meanings: vec![Meaning::Point("measured".to_owned())],
         }))

@@ -48,7 +48,7 @@ fn chart(recorded: &Recorded, title: &str, note: String, y: &str, lines: Vec<Lin
             title: title.to_owned(),
             note,
             x: Across::Values(Axis::linear("time (ns)")),
-            y: Axis::linear(y),
+            y: Axis::from_zero(y),
             series,
             meanings: Vec::new(),
         }))
