@@ -4,14 +4,15 @@
     scripts/page.py PROGRAM FOLDER
 
 Each page is opened at three widths. No text may cover another, nothing may be wider than the window, and the console must be empty. Tables are
-sorted by click and by key, and filtered. The page of a rack of 1024 nodes must be complete within two seconds. The folder gets the pages and
-screenshots. `scripts/page.sh` installs the browser.
+sorted by click and by key, and filtered. The page of a rack of 1024 nodes must be complete within two seconds. The folder gets the pages,
+screenshots, and page.png, which is docs/figures/page.png. `scripts/page.sh` installs the browser.
 """
 
 import base64
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -139,9 +140,9 @@ class Browser:
         )
 
 
-def rackloom(program, *arguments):
+def rackloom(program, folder, *arguments):
     command = [program, *map(str, arguments)]
-    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder)
     check(ended.returncode in (0, 1), f"{' '.join(command)}: {ended.returncode}: {ended.stderr}")
 
 
@@ -149,7 +150,7 @@ def page_of(program, report, path):
     """Writes the page of a report that is a value."""
     file = path.with_suffix(".json")
     file.write_text(json.dumps(report))
-    rackloom(program, "report", file, "--html", path)
+    rackloom(program, path.parent, "report", file, "--html", path)
     return path
 
 
@@ -205,39 +206,38 @@ def hostile(report):
 
 def make_pages(program, folder):
     """Makes all pages. Returns their paths by name."""
-    script = folder / "cut.yaml"
-    script.write_text("name: cut\nevents:\n  - {what: down, where: n0--n1, at: 20us, for: 100us}\n  - {what: kill, where: n3, at: 300us}\n")
-    ring, leaves = ROOT / "topologies/ring-4.yaml", ROOT / "topologies/leaf-spine-8.yaml"
-    pages = {name: folder / f"{name}.html" for name in ["faults", "sizes", "large", "experiment", "sweep", "campaign", "failures"]}
-    json_of = lambda name: folder / f"{name}.json"
-    rackloom(
-        program, "sim", ring, "--collective", "all-reduce", "--repetitions", 50, "--faults", script, "--html", pages["faults"],
-        "--json", json_of("faults"),
+    for name in ["ring-4.yaml", "leaf-spine-8.yaml"]:
+        shutil.copy(ROOT / "topologies" / name, folder)
+    (folder / "cut.yaml").write_text(
+        "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 20us, for: 300us}\n  - {what: kill, where: n3, at: 600us}\n"
     )
-    rackloom(
-        program, "sim", leaves, "--collective", "all-reduce", "--algorithm", "ring,two-shot", "--sizes", "4KiB..1MiB", "--repetitions", 2,
-        "--html", pages["sizes"], "--json", json_of("sizes"),
-    )
-    large = folder / "large.yaml"
-    large.write_text("name: large\nshape: {star: {nodes: 1024, planes: 4}}\n")
-    rackloom(
-        program, "sim", large, "--collective", "all-reduce", "--algorithm", "ring", "--bytes", "1MiB", "--repetitions", 1, "--warm-up", 0,
-        "--payload", "elided", "--html", pages["large"], "--json", json_of("large"),
-    )
-    rackloom(program, "experiment", "incast", "--reduced", "--html", pages["experiment"])
-    rackloom(
-        program, "sweep", ring, "--out", folder / "sweep", "--set", "link.loss=0,1e-3", "--algorithm", "ring,two-shot", "--seeds", "1..3",
-        "--collective", "all-reduce", "--html", pages["sweep"],
-    )
-    rackloom(program, "campaign", ring, "--runs", 20, "--html", pages["campaign"])
-    rackloom(
-        program, "campaign", ring, "--exhaustive", "links:1,nodes:1", "--failure-rates", "links=1e-5/h,nodes=1e-6/h", "--repair", "4h",
-        "--collective", "all-reduce", "--html", pages["failures"],
-    )
-    pages["series"] = page_of(program, with_series(json.loads(json_of("sizes").read_text())), folder / "series.html")
-    report = with_series(json.loads(json_of("faults").read_text()))
-    pages["hostile"] = page_of(program, hostile(report), folder / "hostile.html")
+    (folder / "large.yaml").write_text("name: large\nshape: {star: {nodes: 1024, planes: 4}}\n")
+    job = "--collective all-reduce"
+    commands = {
+        "faults": f"sim ring-4.yaml {job} --repetitions 50 --faults cut.yaml --json faults.json",
+        "sizes": f"sim leaf-spine-8.yaml {job} --algorithm ring,two-shot --sizes 4KiB..1MiB --repetitions 2 --json sizes.json",
+        "large": f"sim large.yaml {job} --algorithm ring --bytes 1MiB --repetitions 1 --warm-up 0 --payload elided --json large.json",
+        "experiment": "experiment incast --reduced",
+        "sweep": f"sweep ring-4.yaml {job} --out sweep --set link.loss=0,1e-3 --algorithm ring,two-shot --seeds 1..3",
+        "campaign": "campaign ring-4.yaml --runs 20",
+        "failures": f"campaign ring-4.yaml {job} --exhaustive links:1,nodes:1 --failure-rates links=1e-5/h,nodes=1e-6/h --repair 4h",
+    }
+    for name, command in commands.items():
+        rackloom(program, folder, *command.split(), "--html", f"{name}.html")
+    pages = {name: folder / f"{name}.html" for name in commands}
+    read = lambda name: json.loads((folder / f"{name}.json").read_text())
+    pages["series"] = page_of(program, with_series(read("sizes")), folder / "series.html")
+    pages["hostile"] = page_of(program, hostile(with_series(read("faults"))), folder / "hostile.html")
     return pages
+
+
+def draw_figure(browser, path):
+    """Writes the picture of docs/how-to/report-page.md: the begin of a page."""
+    browser.size(1220)
+    browser.open(path)
+    clip = {"x": 0, "y": 0, "width": 1220, "height": 1560, "scale": 0.66}
+    shot = browser.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+    (browser.folder / "page.png").write_bytes(base64.b64decode(shot["data"]))
 
 
 def check_layout(browser, name, path):
@@ -269,6 +269,7 @@ def check_content(browser, path):
     check("rackloom sim" in browser.find(".command").text, "no command")
     marks = browser.run("return Array.from(document.querySelectorAll('.mark title'), (title) => title.textContent)")
     check(any("down n0--n1 begins" in mark and "until" in mark for mark in marks), f"no fault in the time line: {marks}")
+    check(any("suspect -> down" in mark for mark in marks), f"no detection in the time line: {marks}")
 
 
 def check_sorting(browser, path):
@@ -424,6 +425,7 @@ def main():
         check_hostile(browser, pages["hostile"])
         check_without_script(browser, pages["faults"])
         check_size(browser, pages["large"])
+        draw_figure(browser, pages["faults"])
         check(browser.errors() == [], "the console has errors")
     finally:
         browser.driver.quit()
