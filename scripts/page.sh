@@ -3,8 +3,9 @@
 #
 #     scripts/page.sh [FOLDER]
 #
-# RACKLOOM names the program; the default is that of the debug build. As root, the script installs Debian's chromium, chromium-driver and
-# python3-selenium if they are missing. Without them it prints the reason and ends with 0, unless RACKLOOM_PAGE=required is set.
+# RACKLOOM names the program; the default is that of the debug build. On Debian the browser is in the packages chromium, chromium-driver and
+# python3-selenium. As root, the script installs them if they are missing. Without them it prints the reason and ends with 0, unless
+# RACKLOOM_PAGE=required is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,11 +29,9 @@ has_all() {
 }
 
 [ -x "$program" ] || skip "there is no $program; build it with: cargo build --workspace --bin rackloom"
-if ! has_all; then
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || skip 'chromium, chromium-driver or python3-selenium is missing'
-    apt-get install -y --no-install-recommends chromium chromium-driver python3-selenium >/dev/null ||
-        skip 'chromium, chromium-driver and python3-selenium cannot be installed'
-    has_all || skip 'the packages lack a part'
+if ! has_all && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get install -y -qq --no-install-recommends chromium chromium-driver python3-selenium >/dev/null || true
 fi
+has_all || skip 'chromium, chromium-driver or python3-selenium is missing'
 mkdir -p "$folder"
 exec "$python" scripts/page.py "$program" "$folder"
