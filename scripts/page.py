@@ -235,7 +235,7 @@ def draw_figure(browser, path):
     """Writes the picture of docs/how-to/report-page.md: the begin of a page."""
     browser.size(1220)
     browser.open(path)
-    clip = {"x": 0, "y": 0, "width": 1220, "height": 1560, "scale": 0.66}
+    clip = {"x": 0, "y": 0, "width": 1220, "height": 1800, "scale": 0.66}
     shot = browser.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
     (browser.folder / "page.png").write_bytes(base64.b64decode(shot["data"]))
 

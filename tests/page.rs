@@ -190,6 +190,10 @@ fn a_page_that_cannot_be_written_is_refused_before_the_run() {
         assert_eq!(ended.code, Some(2), "{command:?}: {}", ended.stderr);
         assert!(ended.stderr.contains("rackloom report REPORT.json --html -"), "{}", ended.stderr);
     }
+    let one = scratch("one");
+    let ended = rackloom(&["sim", text(&ring), "--json", text(&one), "--html", text(&one)]).finish();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("name one file") && !one.exists(), "{}", ended.stderr);
     assert!(!folder.exists(), "a sweep that was refused left a folder");
 }
 

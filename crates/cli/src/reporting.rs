@@ -21,9 +21,14 @@ pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Checks, before a run, that its page can be written.
-pub(crate) fn page_must_be_writable(output: &PageOutput) -> Result<(), Failure> {
-    output.html.as_deref().map_or(Ok(()), must_be_writable_at)
+/// Checks, before a run, that its page can be written, and not to the file of its JSON.
+pub(crate) fn page_must_be_writable(output: &PageOutput, json: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = output.html.as_deref() else { return Ok(()) };
+    if json == Some(path) {
+        let what = "--json and --html name one file";
+        return Err(Failure::bad_input(what).at_path(path).hint("name a file for each of them"));
+    }
+    must_be_writable_at(path)
 }
 
 /// Writes the page, if `--html` is given.

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
     let run = Run::prepare(&options)?;
     reporting::must_be_writable(&arguments.output)?;
-    reporting::page_must_be_writable(&arguments.page)?;
+    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }

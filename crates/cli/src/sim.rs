@@ -46,7 +46,7 @@ const THREADS_MAX: usize = 16;
 /// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     reporting::must_be_writable(&arguments.output)?;
-    reporting::page_must_be_writable(&arguments.page)?;
+    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
     let (report, exit) = simulate(arguments)?;
     reporting::deliver(&report, &arguments.output, &arguments.page, exit)
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
     crate::reporting::must_be_writable(&arguments.output)?;
-    crate::reporting::page_must_be_writable(&arguments.page)?;
+    crate::reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
     let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let work = source.possible_work()?;
     if !arguments.exhaustive.is_empty() {

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     let chosen = chosen(arguments)?;
     let request = request(arguments)?;
     let is_all = arguments.name == "all";
-    page_must_be_writable(&arguments.page)?;
+    page_must_be_writable(&arguments.page, None)?;
     match &arguments.svg {
         Some(path) if is_all => must_be_writable_in(path)?,
         Some(path) => must_be_writable_at(path)?,

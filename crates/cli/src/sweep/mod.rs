@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<Exit, Failure> {
         return local::run_share(&folder, share);
     }
     let Some(file) = &arguments.file else {
-        page_must_be_writable(&arguments.page)?;
+        page_must_be_writable(&arguments.page, None)?;
         return collect::results(&folder, &folder.points()?, &Died::new(), &arguments.page);
     };
     page_must_be_made_here(arguments)?;
@@ -71,7 +71,7 @@ fn page_must_be_made_here(arguments: &SweepArguments) -> Result<(), Failure> {
             Failure::bad_input("this engine makes no results here, so that there is no page").hint(hint)
         );
     }
-    page_must_be_writable(&arguments.page)
+    page_must_be_writable(&arguments.page, None)
 }
 
 /// Checks the grid and writes its manifest.

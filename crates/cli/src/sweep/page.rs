@@ -104,7 +104,7 @@ fn combination(group: &Group<'_>) -> Cells {
 /// Returns a row for each result. Of too many, runs that did not pass are kept first.
 fn runs(keys: &[String], rows: &[Row]) -> Table {
     let columns = [Column::number("point")].into_iter().chain(keys.iter().map(Column::text));
-    let texts = ["verdict", "what", "between", "algorithm"].map(Column::text);
+    let texts = ["verdict", "what", "between", "algorithm that ran"].map(Column::text);
     let numbers = ["size", "time", "bus bandwidth (GB/s)", "retransmitted", "dropped", "bytes on the wire"]
         .map(Column::number);
     let columns = columns.chain(texts).chain(numbers).chain([Column::text("reason")]).collect();

@@ -75,7 +75,9 @@ fn shares(report: &Report, whole: &PhaseBalance) -> Option<Block> {
     }
     let note = match used.saturating_sub(BARS_MAX) {
         0 => format!("All {used} directions that sent."),
-        more => format!("The {BARS_MAX} busiest of {used} directions that sent; the other {more} used less."),
+        more => format!(
+            "The {BARS_MAX} busiest of {used} directions that sent; the other {more} used no more than these."
+        ),
     };
     Some(Block::figure(Figure::Bars(Bars {
         title: "Use of the links".to_owned(),
