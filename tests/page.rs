@@ -85,11 +85,20 @@ fn a_simulation_writes_its_page_and_its_report_gives_the_page_and_the_tables_aga
 fn faults_of_processes_are_on_the_page() {
     let script = written(
         "cut.yaml",
-        "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 20ms}\nexpect: {ends: right-or-clean-error}\n",
+        "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 5ms}\nexpect: {ends: right-or-clean-error}\n",
     );
     let html = scratch("cut.html");
     let ended = run(&topology("ring-4.yaml"))
-        .with(&["--collective", "all-reduce", "--repetitions", "20000", "--on-loss", "break-off"])
+        .with(&[
+            "--collective",
+            "all-reduce",
+            "--algorithm",
+            "ring",
+            "--bytes",
+            "64KiB",
+            "--repetitions",
+            "300",
+        ])
         .with(&["--faults", text(&script), "--html", text(&html)])
         .finish();
     let report = ended.report();

@@ -225,7 +225,9 @@ mod tests {
         let long = "a lane with a name that is longer than its place, and then some words more";
         for end in [0.0, 3.0, 1234.0, 9.87e9] {
             for count in [0, 1, 12] {
-                let of = |number: usize| lane(if number % 2 == 0 { long } else { "b" }, vec![moment(end)]);
+                let of = |number: usize| {
+                    lane(if number.is_multiple_of(2) { long } else { "b" }, vec![moment(end)])
+                };
                 let (svg, (width, height)) = draw(&lanes((0..count).map(of).collect(), (0.0, end)));
                 assert_eq!(overlaps(&svg), [], "texts cover each other");
                 for (words, [left, top, right, bottom]) in &svg.boxes {

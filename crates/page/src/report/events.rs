@@ -15,10 +15,9 @@ pub(super) fn is_notable(event: &EventRecord) -> bool {
         "node-reached" | "access-refused" | injected::KIND => false,
         "path-changed" => field("from") != "none",
         // A link is suspect for a while before it is down, or before its neighbour is late no more.
-        "link-changed" => match (field("from"), field("to")) {
-            ("init", _) | (_, "suspect") | ("suspect", "up") => false,
-            _ => true,
-        },
+        "link-changed" => {
+            !matches!((field("from"), field("to")), ("init", _) | (_, "suspect") | ("suspect", "up"))
+        }
         _ => true,
     }
 }
