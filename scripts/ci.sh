@@ -83,6 +83,14 @@ want_ip() {
         echo 'they cannot be installed; some are not tried on a rack'
 }
 
+# Pages of reports are opened in a browser; without it the script says that they were not.
+want_browser() {
+    command -v chromium >/dev/null && command -v chromedriver >/dev/null && /usr/bin/python3 -c 'import selenium' 2>/dev/null && return
+    step 'installing a browser'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends chromium chromium-driver python3-selenium; } ||
+        echo 'they cannot be installed; pages are not opened in a browser'
+}
+
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
 want_nvrtc() {
     local folder=target/nvrtc library
@@ -145,6 +153,7 @@ want_tshark
 want_valgrind
 want_verbs
 want_ip
+want_browser
 want_nvrtc
 
 step 'cargo fmt --all --check'
@@ -177,6 +186,9 @@ run_tests
 step 'programs of RDMA and of IP on a rack'
 scripts/verbs_programs.py target/debug/rackloom --quick
 scripts/ip_programs.py target/debug/rackloom --quick
+
+step 'scripts/page.sh'
+RACKLOOM=target/debug/rackloom scripts/page.sh
 
 step 'scripts/memcheck.sh'
 scripts/memcheck.sh

@@ -29,6 +29,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-workload-generate", help(&["workload", "generate", "--help"]));
     insta::assert_snapshot!("help-workload-import", help(&["workload", "import", "--help"]));
     insta::assert_snapshot!("help-graph", help(&["graph", "--help"]));
+    insta::assert_snapshot!("help-report", help(&["report", "--help"]));
     insta::assert_snapshot!("help-schedule", help(&["schedule", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
@@ -93,6 +94,7 @@ fn every_option_is_in_the_document() {
         "recommend",
         "check",
         "graph",
+        "report",
         "schedule",
         "up",
         "status",

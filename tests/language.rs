@@ -172,6 +172,7 @@ const PLAIN_CRATES: &[&str] = &[
     "jobs",
     "models",
     "node",
+    "page",
     "plan",
     "protocol",
     "runtime",

@@ -27,6 +27,7 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
         SchemaOf::Exhaustive => {
             written_schema::<crate::campaign::ExhaustiveResult>("rackloom campaign --exhaustive")
         }
+        SchemaOf::Diff => written_schema::<rackloom_compare::Comparison>("rackloom diff"),
         SchemaOf::Recommend => written_schema::<crate::recommend::Recommendation>("rackloom recommend"),
     };
     reporting::print_text(&Output { json: None }, &format!("{schema:#}"))?;

@@ -4,7 +4,7 @@
 //! arguments, presentation, and commands that use other crates.
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
-//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
+//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `report`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
 //! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
@@ -14,6 +14,7 @@ mod calibrate;
 mod campaign;
 mod check;
 mod decode;
+mod diff;
 mod exec;
 mod exit;
 mod experiment;
@@ -23,6 +24,9 @@ mod graph;
 mod present;
 mod progress;
 mod recommend;
+mod recorded;
+mod report;
+mod report_file;
 mod reporting;
 mod run;
 mod schedule;
@@ -89,6 +93,8 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Recommend(arguments) => recommend::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
         Command::Graph(arguments) => graph::run(&arguments).map(ExitCode::from),
+        Command::Report(arguments) => report::run(&arguments).map(ExitCode::from),
+        Command::Diff(arguments) => diff::run(&arguments).map(ExitCode::from),
         Command::Schedule(arguments) => schedule::run(&arguments).map(ExitCode::from),
         Command::Workload(arguments) => workload::run(&arguments.command).map(ExitCode::from),
         Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),

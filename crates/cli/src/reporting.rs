@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use rackloom_jobs::report::Report;
+use rackloom_page::{Page, report_page};
 use rackloom_runtime::outcome::findings;
 
-use crate::arguments::Output;
+use crate::arguments::{Output, PageOutput};
 use crate::exit::Exit;
 pub(crate) use crate::failure::print_to_stderr;
 use crate::failure::{self, Failure};
@@ -18,6 +19,27 @@ pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
         Some(path) if !output.json_on_stdout() => must_be_writable_at(path),
         _ => Ok(()),
     }
+}
+
+/// Checks, before a run, that its page can be written, and not to the file of its JSON.
+pub(crate) fn page_must_be_writable(output: &PageOutput, json: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = output.html.as_deref() else { return Ok(()) };
+    if json == Some(path) {
+        let what = "--json and --html name one file";
+        return Err(Failure::bad_input(what).at_path(path).hint("name a file for each of them"));
+    }
+    must_be_writable_at(path)
+}
+
+/// Writes the page, if `--html` is given.
+pub(crate) fn write_page(output: &PageOutput, page: impl FnOnce() -> Page) -> Result<(), Failure> {
+    output.html.as_deref().map_or(Ok(()), |path| write_page_at(path, &page()))
+}
+
+/// Writes a page to a file.
+pub(crate) fn write_page_at(path: &Path, page: &Page) -> Result<(), Failure> {
+    std::fs::write(path, page.html())
+        .map_err(|error| Failure::could_not_start("cannot write the page", error).at_path(path))
 }
 
 /// Checks, before a run, that this file can be written.
@@ -54,10 +76,15 @@ fn can_create_beside(path: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-/// Prints the report and writes it as JSON. Returns the exit of the run. A write error replaces the exit of a
+/// Prints the report, and writes it as JSON and as a page. Returns the exit of the run. A write error replaces the exit of a
 /// run that passed, and is only printed for other runs.
-pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Exit, Failure> {
-    match write_out(report, output) {
+pub(crate) fn deliver(
+    report: &Report,
+    output: &Output,
+    page: &PageOutput,
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    match write_out(report, output, page) {
         Err(failure) if exit == Exit::Pass => Err(failure),
         Err(failure) => {
             failure::print(&failure);
@@ -67,9 +94,10 @@ pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Ex
     }
 }
 
-fn write_out(report: &Report, output: &Output) -> Result<(), Failure> {
+fn write_out(report: &Report, output: &Output, page: &PageOutput) -> Result<(), Failure> {
     print(report, output)?;
-    write(report, output)
+    write(report, output)?;
+    write_page(page, || report_page(report))
 }
 
 /// Prints the report.

@@ -15,15 +15,17 @@ use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 use crate::progress::Bar;
-use crate::{present, reporting, workload};
+use crate::{present, recorded, reporting, workload};
 
 /// Runs a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let mut options = RunOptions::from(arguments);
-    options.processes.recording = arguments.recording.recording(false);
+    options.processes.recording = arguments.recording.recording(arguments.page.html.is_some());
     options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
     let run = Run::prepare(&options)?;
     reporting::must_be_writable(&arguments.output)?;
+    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
+    recorded::must_be_writable(&arguments.recording)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
@@ -34,7 +36,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(failure) = capture_failure {
         failure::print(&failure);
     }
-    reporting::deliver(&report, &arguments.output, exit)
+    let exit = reporting::deliver(&report, &arguments.output, &arguments.page, exit)?;
+    recorded::write(&report, &arguments.recording, exit)
 }
 
 /// Shows a running rack: a table when its links are up, and a progress bar.

@@ -30,8 +30,8 @@ use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::reporting;
 use crate::simulated_links::SimulatedLinks;
+use crate::{recorded, reporting};
 use crate::{trace, workload};
 use rackloom_experiments::parallel::processors;
 
@@ -47,8 +47,11 @@ const THREADS_MAX: usize = 16;
 /// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     reporting::must_be_writable(&arguments.output)?;
+    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
+    recorded::must_be_writable(&arguments.recording)?;
     let (report, exit) = simulate(arguments)?;
-    reporting::deliver(&report, &arguments.output, exit)
+    let exit = reporting::deliver(&report, &arguments.output, &arguments.page, exit)?;
+    recorded::write(&report, &arguments.recording, exit)
 }
 
 /// Runs a rack in virtual time. Returns its report and the exit of the run.
@@ -82,7 +85,7 @@ fn simulated(
         .with_faults(arguments.faults.faults.as_deref())?
         .with_arrays(&given_arrays)?
         .with_capture(&(&arguments.capture).into())?
-        .with_recording(arguments.recording.recording(false))
+        .with_recording(arguments.recording.recording(arguments.page.html.is_some()))
         .with_workload(workload::file(&arguments.workload.files, ComputeMode::Sleep)?);
     let work = request.possible_work()?;
     let source = request.into_source();

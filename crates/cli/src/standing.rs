@@ -33,7 +33,8 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         status.links_total,
         status.name
     );
-    reporting::print_text(&Output { json: None }, &text)?;
+    let metrics = status.metrics.as_ref().map(|address| format!("\nmetrics at http://{address}/metrics"));
+    reporting::print_text(&Output { json: None }, &(text + &metrics.unwrap_or_default()))?;
     Ok(Exit::Pass)
 }
 

@@ -83,6 +83,8 @@ enum Rare {
     Replayed,
     Retransmitted,
     CreditWaits,
+    /// Frames that wait. It is no count: joined intervals have the greater number.
+    Queued,
     Dropped(usize),
 }
 
@@ -108,6 +110,9 @@ pub struct PortSeries {
     /// Times at which sending stopped for lack of credits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credit_waits: Vec<u64>,
+    /// Frames in transit that wait for this port at the end of the interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<u64>,
 }
 
 /// Series of one member.
@@ -209,7 +214,8 @@ impl Recorder {
     fn note<M: Inspect + ?Sized>(&mut self, member: &M, recent: Option<RecentOperations>) {
         let interval = self.intervals;
         for (index, port) in self.ports.iter_mut().enumerate().take(member.port_count()) {
-            port.note(interval, member.port_counters(PortId(index as u16)));
+            let id = PortId(index as u16);
+            port.note(interval, member.port_counters(id), member.queued_frames(id) as u64);
         }
         if let Some(recent) = recent.filter(|recent| recent.count > 0) {
             self.operations.resize(interval, RecentOperations::default());
@@ -228,7 +234,11 @@ impl Recorder {
     /// Joins each two neighbours.
     fn halve(&mut self) {
         for port in &mut self.ports {
-            let rare = port.rare.values_mut();
+            if let Some(queued) = port.rare.get_mut(&Rare::Queued) {
+                greatest_of_pairs(queued);
+            }
+            let rare = port.rare.iter_mut().filter(|(rare, _)| **rare != Rare::Queued);
+            let rare = rare.map(|(_, values)| values);
             [&mut port.bytes, &mut port.frames].into_iter().chain(rare).for_each(join_pairs);
         }
         let pairs = self.operations.chunks(2).map(|pair| pair.iter().copied().reduce(joined));
@@ -247,6 +257,7 @@ impl Recorder {
             let mut take = |rare| port.rare.remove(&rare).map(padded).unwrap_or_default();
             let (missing, replayed) = (take(Rare::Missing), take(Rare::Replayed));
             let (retransmitted, credit_waits) = (take(Rare::Retransmitted), take(Rare::CreditWaits));
+            let queued = take(Rare::Queued);
             let dropped = port.rare.into_iter().filter_map(|(rare, values)| match rare {
                 Rare::Dropped(reason) => {
                     Some((DropReason::ALL.get(reason)?.name().to_owned(), padded(values)))
@@ -261,6 +272,7 @@ impl Recorder {
                 replayed,
                 retransmitted,
                 credit_waits,
+                queued,
             }
         };
         let of = |value: fn(&RecentOperations) -> u64| match self.operations.is_empty() {
@@ -279,7 +291,7 @@ impl Recorder {
 }
 
 impl Port {
-    fn note(&mut self, interval: usize, counters: &PortCounters) {
+    fn note(&mut self, interval: usize, counters: &PortCounters, queued: u64) {
         if counters.frames_sent < self.last.frames_sent {
             // The member has restarted, and counts from 0.
             self.last = PortCounters::default();
@@ -299,6 +311,9 @@ impl Port {
         for (rare, change) in named.into_iter().chain(dropped).filter(|(_, change)| *change > 0) {
             add(self.rare.entry(rare).or_default(), interval, change);
         }
+        if queued > 0 {
+            add(self.rare.entry(Rare::Queued).or_default(), interval, queued);
+        }
         self.last.clone_from(counters);
     }
 }
@@ -314,6 +329,11 @@ fn add(values: &mut Vec<u64>, interval: usize, change: u64) {
 /// Joins each two neighbours to their sum.
 pub(crate) fn join_pairs(values: &mut Vec<u64>) {
     *values = values.chunks(2).map(|pair| pair.iter().sum()).collect();
+}
+
+/// Joins each two neighbours to the greater one.
+pub(crate) fn greatest_of_pairs(values: &mut Vec<u64>) {
+    *values = values.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
 }
 
 /// Joins two intervals. The quantiles of both together are not known: the result has the mean of the medians, weighted by their
@@ -348,6 +368,7 @@ impl MemberSeries {
                 let lists = [&mut port.bytes, &mut port.frames, &mut port.missing, &mut port.replayed];
                 let more = [&mut port.retransmitted, &mut port.credit_waits];
                 lists.into_iter().chain(more).chain(port.dropped.values_mut()).for_each(join_pairs);
+                greatest_of_pairs(&mut port.queued);
             }
             self.intervals = self.intervals.div_ceil(2);
             self.interval_ns = self.interval_ns.saturating_mul(2);
@@ -403,11 +424,12 @@ mod tests {
     #[test]
     fn a_port_adds_the_change_of_each_counter() {
         let mut port = Port::default();
-        port.note(0, &counted(5));
-        port.note(2, &PortCounters { retransmitted: 2, ..counted(9) });
+        port.note(0, &counted(5), 3);
+        port.note(2, &PortCounters { retransmitted: 2, ..counted(9) }, 1);
         assert_eq!((port.frames.as_slice(), port.bytes.as_slice()), (&[5, 0, 4][..], &[500, 0, 400][..]));
         assert_eq!(port.rare[&Rare::Retransmitted], [0, 0, 2]);
-        port.note(3, &counted(1));
+        port.note(3, &counted(1), 0);
+        assert_eq!(port.rare[&Rare::Queued], [3, 0, 1]);
         assert_eq!(port.frames, [5, 0, 4, 1], "a restarted member counts from 0");
     }
 

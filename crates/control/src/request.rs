@@ -198,6 +198,9 @@ pub struct RackStatus {
     /// Number of ports of the RDMA device of a seat; absent in a rack without process seats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_ports: Option<usize>,
+    /// Address at which metrics are served over HTTP; absent if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<String>,
     /// Submitted jobs, accounts of tenants and use of nodes; absent before the first submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<JobList>,

@@ -12,7 +12,7 @@ pub(crate) const STYLE: &str = "\
 --rk-4:#8f6600;--rk-5:#c2185b;--rk-6:#4d4d4d;--rk-7:#3f7d12;--rk-bad:#b3001b;--rk-warn:#a35b00;--rk-node:#dbe9f8;--rk-switch:#ececec;\
 --rk-u0:#c3ccd6;--rk-u1:#8fb7dd;--rk-u2:#3f86c6;--rk-u3:#0b559f;--rk-u4:#06264d;\
 font-family:'DejaVu Sans',Verdana,system-ui,sans-serif;font-size:12px}
-@media (prefers-color-scheme:dark){.rk{--rk-paper:#15181c;--rk-ink:#eceff2;--rk-soft:#a9b1ba;--rk-grid:#333a42;--rk-0:#6db3ff;--rk-1:#ff9b5e;\
+@media screen and (prefers-color-scheme:dark){.rk{--rk-paper:#15181c;--rk-ink:#eceff2;--rk-soft:#a9b1ba;--rk-grid:#333a42;--rk-0:#6db3ff;--rk-1:#ff9b5e;\
 --rk-2:#4fd6ad;--rk-3:#d9a5f5;--rk-4:#e6bd4a;--rk-5:#ff85b3;--rk-6:#c8c8c8;--rk-7:#9fdc6a;--rk-bad:#ff6b7d;--rk-warn:#ffb454;\
 --rk-node:#1f3a56;--rk-switch:#343a41;--rk-u0:#4a535d;--rk-u1:#3d6a94;--rk-u2:#4a98de;--rk-u3:#8cc4ff;--rk-u4:#e2f1ff}}
 .rk text{fill:var(--rk-ink);unicode-bidi:isolate}

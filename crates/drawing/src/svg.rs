@@ -2,7 +2,7 @@
 
 use crate::number::coordinate;
 use crate::palette::STYLE;
-use crate::text::{escaped, shown};
+use crate::text::{escaped, hint};
 
 /// Side of a text at which its point is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Svg {
     /// Ends the picture. A screen reader reads `title` and `description`.
     pub(crate) fn finish(self, (width, height): (f64, f64), title: &str, description: &str) -> String {
         let [width, height] = [width, height].map(|length| coordinate(length.ceil()));
-        let [title, description] = [title, description].map(|text| escaped(&shown(text)));
+        let [title, description] = [title, description].map(hint);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rk\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" aria-label=\"{title}\">\n\
              <title>{title}</title>\n<desc>{description}</desc>\n<style>{STYLE}</style>\n\

@@ -2,6 +2,8 @@
 //!
 //! The font of the reader is not known, so widths are estimates on the wide side (those of DejaVu Sans and Verdana, rounded up).
 
+use std::borrow::Cow;
+
 /// Size of the texts of all pictures, and of their titles.
 pub(crate) const FONT: f64 = 12.0;
 pub(crate) const TITLE_FONT: f64 = 15.0;
@@ -36,7 +38,8 @@ const fn is_invisible(character: char) -> bool {
 
 /// Returns a text that a line can show: forbidden characters, ends of lines and overrides of direction are replaced, and a text with
 /// characters of right-to-left scripts is isolated.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     let is_override = |character| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_forbidden = |character: char| {
         character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}')
@@ -61,8 +64,26 @@ const fn is_right_to_left(character: char) -> bool {
     )
 }
 
+/// Longest text beside the pointer, and longest description, in characters.
+pub(crate) const HINT_MAX: usize = 400;
+
+/// Returns a text, or its beginning with an ellipsis if it has more characters than this.
+#[must_use]
+pub fn cut(text: &str, length_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(length_max) {
+        Some((end, _)) => Cow::Owned(format!("{}\u{2026}", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Returns a text beside the pointer, or a description, as the content of an element.
+pub(crate) fn hint(text: &str) -> String {
+    escaped(&shown(&cut(text, HINT_MAX)))
+}
+
 /// Returns the text as the content of an element or of an attribute in double quotes.
-pub(crate) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -140,6 +161,12 @@ mod tests {
     #[test]
     fn markup_in_a_name_is_text() {
         assert_eq!(escaped(r#"<a href="x">&'"#), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("\u{5d0}\u{5d1}\u{5d2}", 2), "\u{5d0}\u{5d1}\u{2026}");
+        assert_eq!(cut("\u{5d0}\u{5d1}", 2), "\u{5d0}\u{5d1}");
     }
 
     #[test]

@@ -346,6 +346,7 @@ fn quantities_of(link: &LinkSeries) -> Vec<Quantity<'_>> {
         quantity("retransmitted", &link.retransmitted, false),
         quantity("credit_waits", &link.credit_waits, false),
         quantity("missing", &link.missing, false),
+        quantity("queued", &link.queued, false),
     ];
     let dropped =
         link.dropped.iter().map(|(reason, values)| quantity(&format!("dropped {reason}"), values, false));

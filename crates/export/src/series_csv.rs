@@ -33,6 +33,7 @@ fn of_link(series: &Series, link: &LinkSeries, out: &mut impl Write) -> fmt::Res
         ("retransmitted", &link.retransmitted),
         ("credit_waits", &link.credit_waits),
         ("missing", &link.missing),
+        ("queued", &link.queued),
     ];
     let dropped = link.dropped.iter().map(|(reason, values)| (format!("dropped:{reason}"), values));
     for (quantity, values) in lists.into_iter().map(|(name, values)| (name.to_owned(), values)).chain(dropped)

@@ -14,6 +14,11 @@ use crate::link::counters::PortCounters;
 pub trait Inspect: Member + PollSteps + Shortcuts + FrameCompletion + TimeoutExtensions {
     /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> &PortCounters;
+    /// Returns the number of frames in transit that wait to leave through a port.
+    fn queued_frames(&self, port: PortId) -> usize {
+        let _ = port;
+        0
+    }
     /// Returns every port at which frames in transit wait for credits, to search for a cycle of waits.
     fn waits(&self) -> Vec<Wait> {
         Vec::new()

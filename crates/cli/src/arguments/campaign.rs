@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::headings::{EXHAUSTIVE, OUTPUT};
-use super::output::Output;
+use super::output::{Output, PageOutput};
 use super::overrides::Overrides;
 use crate::time_limit;
 
@@ -140,6 +140,8 @@ pub(crate) struct CampaignArguments {
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
+    pub(crate) page: PageOutput,
+    #[command(flatten)]
     pub(crate) overrides: Overrides,
 }
 
@@ -159,6 +161,7 @@ impl CampaignArguments {
         "--repair",
         "--time-limit",
         "--json",
+        "--html",
     ];
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::output::PageOutput;
+
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
     /// Name of the experiment; "all" runs every experiment, "list" lists them
@@ -14,6 +16,8 @@ pub(crate) struct ExperimentArguments {
     /// Draw the figure to this file, or into this directory with "all"
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) page: PageOutput,
     /// Print JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@
 mod campaign;
 mod complaint;
 mod declared;
+mod diff;
 mod exec;
 mod experiment;
 mod graph;
@@ -16,6 +17,7 @@ mod output;
 mod overrides;
 mod recommend;
 mod recording;
+mod report;
 mod schedule;
 mod submitted;
 mod sweep;
@@ -30,6 +32,7 @@ use rackloom_plan::{PayloadMode, WireKind};
 pub(crate) use self::campaign::{CampaignArguments, Engine, Failing, PartKind};
 pub(crate) use self::complaint::{parse, sim_arguments};
 use self::declared::{meaning, named, summary};
+pub(crate) use self::diff::DiffArguments;
 pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
 pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::graph::{GraphArguments, GraphFormat};
@@ -37,10 +40,11 @@ use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::ArrayOptions;
 pub(crate) use self::options::{command_line, passed_on};
-pub(crate) use self::output::Output;
+pub(crate) use self::output::{Output, PageOutput};
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
 pub(crate) use self::recording::{RecordingOptions, interval};
+pub(crate) use self::report::ReportArguments;
 pub(crate) use self::schedule::ScheduleArguments;
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
@@ -94,6 +98,12 @@ pub(crate) enum Command {
     /// Draw a rack: members and links, and with a report of a run their use and faults
     #[command(after_help = EXITS)]
     Graph(GraphArguments),
+    /// Show the JSON report of a run: print its tables again, or write it as an HTML page
+    #[command(after_help = EXITS)]
+    Report(ReportArguments),
+    /// Compare the reports of two runs, or of repeated runs: what changed, what is noise, and what is worse by more than a threshold
+    #[command(after_help = EXITS)]
+    Diff(DiffArguments),
     /// Print the schedule of a collective: which rank sends which part to which rank, step by step
     #[command(alias = "plan", after_help = EXITS)]
     Schedule(ScheduleArguments),
@@ -277,6 +287,8 @@ pub(crate) struct RunArguments {
     pub(crate) recording: RecordingOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) page: PageOutput,
     /// When all links are up, write the names and process ids of all members to this file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) pids: Option<PathBuf>,
@@ -310,6 +322,9 @@ pub(crate) struct UpArguments {
     /// Process seats of each GPU node, for processes of its program that are endpoints of their own [default: `processes` of the file, or 4]
     #[arg(long = "processes", value_name = "N", requires = "seats", value_parser = clap::value_parser!(u16).range(0..=16))]
     pub(crate) process_seats: Option<u16>,
+    /// Serve metrics for Prometheus at this address over HTTP, such as 127.0.0.1:9464; port 0 is any free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
@@ -443,6 +458,8 @@ pub(crate) struct SimArguments {
     pub(crate) recording: RecordingOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) page: PageOutput,
 }
 
 /// Options of `rackloom decode`.
@@ -494,6 +511,8 @@ pub(crate) enum SchemaOf {
     Exhaustive,
     /// JSON results of `recommend`
     Recommend,
+    /// JSON results of `diff`
+    Diff,
 }
 
 #[cfg(test)]

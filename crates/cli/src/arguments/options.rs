@@ -78,6 +78,7 @@ impl From<&UpArguments> for UpOptions {
             process_seats: arguments.process_seats,
             overrides: (&arguments.overrides).into(),
             processes: (&arguments.processes).into(),
+            metrics: arguments.metrics,
             logs: (&arguments.logging).into(),
             command: command_line(),
         }

@@ -19,6 +19,9 @@ pub(crate) struct RecordingOptions {
     /// Record operations, phases, events and time series, and write them to this file as a trace for Perfetto or Chrome
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Write the verdict, expectations and oracles as cases in JUnit's XML to this file, for continuous integration
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 impl RecordingOptions {
@@ -31,7 +34,7 @@ impl RecordingOptions {
 
     /// Returns the files that are written.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.series.iter().chain(&self.perfetto)
+        self.series.iter().chain(&self.perfetto).chain(&self.junit)
     }
 }
 

@@ -8,6 +8,7 @@ use rackloom_plan::PayloadMode;
 
 use super::declared::{meaning, named, summary};
 use super::headings::{DATA, ENGINE, OUTPUT, WHAT};
+use super::output::PageOutput;
 use super::overrides::Overrides;
 use crate::time_limit;
 
@@ -58,6 +59,8 @@ pub(crate) struct SweepArguments {
     #[arg(long, value_name = "FROM..TO", help_heading = WHAT, value_parser = seeds, conflicts_with = "seed")]
     pub(crate) seeds: Option<Seeds>,
     #[command(flatten)]
+    pub(crate) page: PageOutput,
+    #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[arg(
         long, help_heading = DATA, value_name = "MODE", value_parser = named::<PayloadMode>(),
@@ -100,6 +103,7 @@ impl SweepArguments {
     /// Options that concern the sweep and not its runs. They have a value.
     pub(crate) const OWN: &[&str] = &[
         "--out",
+        "--html",
         "--seeds",
         "--set",
         "--algorithm",

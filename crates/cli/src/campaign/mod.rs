@@ -7,6 +7,7 @@
 //! campaign prints its results so far. With `--exhaustive` it fails every part, or every pair of parts, in place of drawn scripts.
 
 mod exhaustive;
+mod page;
 mod processes;
 mod progress_log;
 mod summary;
@@ -55,6 +56,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
     crate::reporting::must_be_writable(&arguments.output)?;
+    crate::reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
     let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let work = source.possible_work()?;
     if !arguments.exhaustive.is_empty() {
@@ -231,29 +233,28 @@ impl Campaign<'_> {
             true if starved > 0 => Exit::Starved,
             true => Exit::Pass,
         };
-        crate::reporting::write_json(
-            output,
-            &Summary {
-                version: env!("CARGO_PKG_VERSION"),
-                commit: rackloom_runtime::outcome::meta::COMMIT,
-                rack: self.arguments.file.display().to_string(),
-                config_hash: format!("{:016x}", self.range.plan().config_hash),
-                options: options(),
-                engine: match self.arguments.engine {
-                    Engine::Sim => "sim",
-                    Engine::Processes => "processes",
-                },
-                first: self.arguments.first,
-                runs: self.arguments.runs,
-                ran,
-                starved,
-                left_out: self.left_out(),
-                threads,
-                elapsed_s: took_s,
-                verdict: verdict(exit),
-                failures,
+        let summary = Summary {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: rackloom_runtime::outcome::meta::COMMIT,
+            rack: self.arguments.file.display().to_string(),
+            config_hash: format!("{:016x}", self.range.plan().config_hash),
+            options: options(),
+            engine: match self.arguments.engine {
+                Engine::Sim => "sim",
+                Engine::Processes => "processes",
             },
-        )?;
+            first: self.arguments.first,
+            runs: self.arguments.runs,
+            ran,
+            starved,
+            left_out: self.left_out(),
+            threads,
+            elapsed_s: took_s,
+            verdict: verdict(exit),
+            failures,
+        };
+        crate::reporting::write_json(output, &summary)?;
+        crate::reporting::write_page(&self.arguments.page, || page::page(&summary))?;
         Ok(exit)
     }
 

@@ -3,6 +3,7 @@
 //! `crates/experiments` defines the experiments. This module finds them by name, and prints and writes their
 //! results.
 
+mod page;
 mod show;
 
 use std::collections::BTreeMap;
@@ -15,24 +16,31 @@ use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
+use crate::reporting::{
+    must_be_writable_at, must_be_writable_in, page_must_be_writable, print_text, write_page,
+};
 use crate::tally::Tally;
 
 /// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     if arguments.name == "list" {
+        if arguments.page.html.is_some() {
+            let what = "the list of experiments is no result";
+            return Err(Failure::bad_input(what).hint("leave --html out, or name an experiment"));
+        }
         print(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
         return Ok(Exit::Pass);
     }
     let chosen = chosen(arguments)?;
     let request = request(arguments)?;
     let is_all = arguments.name == "all";
+    page_must_be_writable(&arguments.page, None)?;
     match &arguments.svg {
         Some(path) if is_all => must_be_writable_in(path)?,
         Some(path) => must_be_writable_at(path)?,
         None => {}
     }
-    let mut findings = Vec::new();
+    let (mut findings, mut sections) = (Vec::new(), Vec::new());
     // The points of one experiment run in parallel, and experiments one after the other.
     let at_once = processors();
     let tally = Tally::begin("experiments", chosen.len() as u64, at_once);
@@ -46,10 +54,14 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
         if let Some(path) = &arguments.svg {
             draw(experiment, &found, path, is_all)?;
         }
+        if arguments.page.html.is_some() {
+            sections.push(page::section(experiment, &found));
+        }
         findings.push(found);
         tally.add();
     }
     drop(tally);
+    write_page(&arguments.page, || page::page(&arguments.name, &findings, sections))?;
     if arguments.json {
         print(&show::as_json(&findings))?;
     } else if is_all {

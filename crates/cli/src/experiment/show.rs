@@ -115,7 +115,7 @@ pub(super) fn summary(findings: &[Findings]) -> String {
 }
 
 /// Formats a number with six significant digits, without trailing zeros.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let digits = 5 - value.abs().max(1e-9).log10().floor() as i32;
     let text = format!("{value:.*}", digits.clamp(0, 12) as usize);
     match text.contains('.') {

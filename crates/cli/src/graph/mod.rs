@@ -1,17 +1,19 @@
 //! `rackloom graph`: a picture of a rack file, with the use and the faults of a run if there is a report.
 
-mod rack;
 mod report;
 
 use std::path::Path;
 
 use rackloom_control::source::Overrides;
 use rackloom_drawing::graph::Graph;
+use rackloom_page::rack;
+use rackloom_runtime::outcome::topology::topology;
 use rackloom_runtime::request::work::RackRequest;
 
 use crate::arguments::{GraphArguments, GraphFormat, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report_file;
 use crate::reporting::{must_be_writable_at, print_text};
 
 /// Draws a rack file.
@@ -22,11 +24,13 @@ pub(crate) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     }
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
     let plan = RackRequest::read(&arguments.file, &overrides)?.plan()?;
-    let mut graph = rack::graph(&plan);
+    let topology = topology(&plan);
+    let names: Vec<&str> = plan.members.iter().map(|member| member.name.as_str()).collect();
+    let mut graph = rack::graph(&plan.name, &names, &topology);
     if let Some(path) = &arguments.report {
-        let report = report::read(path)?;
-        report::check(&plan, &report).map_err(|failure| failure.at_path(path))?;
-        report::apply(&plan, &report, &mut graph);
+        let report = report_file::read(path)?;
+        report::check(&plan, &topology, &report).map_err(|failure| failure.at_path(path))?;
+        rack::add_report(&mut graph, &topology, &report);
     }
     write(&text(&graph, arguments.format), output)?;
     Ok(Exit::Pass)

@@ -4,24 +4,30 @@ use super::folder::Folder;
 use super::grid::Point;
 use super::rows::{self, Row};
 use super::workers::Died;
-use super::{csv, plot, summary};
-use crate::arguments::Output;
+use super::{csv, page, plot, summary};
+use crate::arguments::{Output, PageOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::print_text;
+use crate::reporting::{print_text, write_page};
 
 /// Maximum number of lines of the summary that are printed.
 const LINES_MAX: usize = 60;
 
 /// Writes the results and prints the summary. Returns `Pass` if every run passed.
-pub(super) fn results(folder: &Folder, points: &[Point], died: &Died) -> Result<Exit, Failure> {
+pub(super) fn results(
+    folder: &Folder,
+    points: &[Point],
+    died: &Died,
+    output: &PageOutput,
+) -> Result<Exit, Failure> {
     let rows: Vec<Row> =
         points.iter().flat_map(|point| rows::of_point(point, folder.result(point).as_ref(), died)).collect();
     let keys: Vec<String> = points.first().map(keys).unwrap_or_default();
     let summary = summary::text(&keys, points.len() as u64, &rows);
     folder.write("results.csv", &csv::text(&keys, &rows))?;
     folder.write("summary.txt", &format!("{summary}\n"))?;
-    folder.write("plot.svg", &plot::figure(&rows))?;
+    folder.write("plot.svg", &plot::chart(&rows).svg())?;
+    write_page(output, || page::page(&keys, points.len() as u64, &rows))?;
     print(&shortened(&summary))?;
     let path = folder.path().display();
     print(&format!("\nresults.csv, summary.txt and plot.svg are in {path}"))?;

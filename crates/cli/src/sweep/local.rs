@@ -40,7 +40,7 @@ pub(super) fn run(folder: &Folder, arguments: &SweepArguments) -> Result<Exit, F
         died.extend(Workers { deadline: None, ..workers }.run(&rest, &tally));
     }
     drop(tally);
-    let exit = collect::results(folder, &points, &died)?;
+    let exit = collect::results(folder, &points, &died, &arguments.page)?;
     if interruption.is_requested() {
         print_to_stderr("interrupted; the same command goes on with the other runs");
         return Ok(Exit::Interrupted);

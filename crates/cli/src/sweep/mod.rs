@@ -11,6 +11,7 @@ mod engines;
 mod folder;
 mod grid;
 mod local;
+mod page;
 mod plot;
 mod point;
 mod rows;
@@ -30,6 +31,7 @@ use self::workers::Died;
 use crate::arguments::{SweepArguments, SweepEngine, passed_on, sim_arguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::reporting::page_must_be_writable;
 use crate::sim;
 
 /// Runs a sweep, or the part of one that the options name.
@@ -42,8 +44,10 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<Exit, Failure> {
         return local::run_share(&folder, share);
     }
     let Some(file) = &arguments.file else {
-        return collect::results(&folder, &folder.points()?, &Died::new());
+        page_must_be_writable(&arguments.page, None)?;
+        return collect::results(&folder, &folder.points()?, &Died::new(), &arguments.page);
     };
+    page_must_be_made_here(arguments)?;
     prepare(file, &folder, arguments)?;
     let engine = match arguments.engine {
         SweepEngine::Local => return local::run(&folder, arguments),
@@ -52,6 +56,22 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<Exit, Failure> {
         SweepEngine::Kubernetes => Engine::Kubernetes,
     };
     engines::run(engine, &folder, arguments)
+}
+
+/// Checks that the page can be written. Engines that only submit the points make no results.
+fn page_must_be_made_here(arguments: &SweepArguments) -> Result<(), Failure> {
+    let makes_results = match arguments.engine {
+        SweepEngine::Local => true,
+        SweepEngine::Ray => !arguments.no_submit,
+        SweepEngine::Slurm | SweepEngine::Kubernetes => false,
+    };
+    if arguments.page.html.is_some() && !makes_results {
+        let hint = "leave --html out here, and give it to `rackloom sweep --collect --out DIR` when all points have run";
+        return Err(
+            Failure::bad_input("this engine makes no results here, so that there is no page").hint(hint)
+        );
+    }
+    page_must_be_writable(&arguments.page, None)
 }
 
 /// Checks the grid and writes its manifest.

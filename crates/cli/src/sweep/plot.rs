@@ -37,8 +37,8 @@ impl Height {
     }
 }
 
-/// Returns the figure as SVG text.
-pub(super) fn figure(rows: &[Row]) -> String {
+/// Returns the figure.
+pub(super) fn chart(rows: &[Row]) -> Chart {
     let groups = groups(rows);
     let height =
         if rows.iter().any(|row| row.bus_gbps.is_some()) { Height::BusBandwidth } else { Height::Time };
@@ -64,7 +64,7 @@ pub(super) fn figure(rows: &[Row]) -> String {
         one.line = one.points.iter().map(|point| (point.x, point.y)).collect();
     }
     let note = if is_cut { "the first lines; results.csv has all" } else { "" };
-    let chart = Chart {
+    Chart {
         title: "rackloom sweep".to_owned(),
         note: note.to_owned(),
         x: Across::Categories { label: key, names, is_ordered: true },
@@ -74,8 +74,7 @@ pub(super) fn figure(rows: &[Row]) -> String {
             Meaning::Point("mean over all seeds".to_owned()),
             Meaning::Bar("least and greatest of all seeds".to_owned()),
         ],
-    };
-    chart.svg()
+    }
 }
 
 /// Returns the name of the horizontal axis: the first one with several values, or the size.
@@ -131,6 +130,10 @@ fn position(names: &mut Vec<String>, name: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn figure(rows: &[Row]) -> String {
+        chart(rows).svg()
+    }
 
     fn row(planes: &str, algorithm: &str, gbps: f64) -> Row {
         let coordinate = |key: &str, value: &str| Coordinate { key: key.to_owned(), value: value.to_owned() };

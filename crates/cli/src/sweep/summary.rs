@@ -88,12 +88,12 @@ pub(super) fn text(keys: &[String], points: u64, rows: &[Row]) -> String {
 }
 
 /// Returns the first row of each run that did not pass.
-fn failed(rows: &[Row]) -> impl Iterator<Item = &Row> {
+pub(super) fn failed(rows: &[Row]) -> impl Iterator<Item = &Row> {
     let mut last = None;
     rows.iter().filter(move |row| !row.is_pass() && last.replace(row.index) != Some(row.index))
 }
 
-fn counts(points: u64, rows: &[Row]) -> String {
+pub(super) fn counts(points: u64, rows: &[Row]) -> String {
     let mut by_verdict: BTreeMap<&str, u64> = BTreeMap::new();
     let mut last = None;
     for row in rows {
@@ -106,7 +106,7 @@ fn counts(points: u64, rows: &[Row]) -> String {
     format!("{} runs: {}", units::count(points), counts.join(", "))
 }
 
-fn described(row: &Row) -> String {
+pub(super) fn described(row: &Row) -> String {
     let values: Vec<_> = row.coordinates.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
     let reason = if row.reason.is_empty() { String::new() } else { format!(": {}", row.reason) };
     format!("point {} ({}): {}{reason}", row.index, values.join(" "), row.verdict)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::balance::{BYTES_BESIDE_FRAME, PhaseBytes};
 use super::member::MemberReport;
 use super::spans::PhaseSpan;
-use crate::recorder::{MemberSeries, PortSeries, join_pairs};
+use crate::recorder::{MemberSeries, PortSeries, greatest_of_pairs, join_pairs};
 
 /// Maximum number of intervals of a report.
 const INTERVALS_MAX: usize = 512;
@@ -59,6 +59,10 @@ pub struct LinkSeries {
     /// Times at which sending stopped for lack of credits or because of a pause; empty if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credit_waits: Vec<u64>,
+    /// Frames in transit that wait at the sending end at the end of the interval; empty if there were none. Joined intervals have the greatest
+    /// number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<u64>,
 }
 
 /// Series of one node.
@@ -110,7 +114,11 @@ impl Series {
         for link in &mut self.links {
             let rare =
                 [&mut link.missing, &mut link.replayed, &mut link.retransmitted, &mut link.credit_waits];
-            let rare = rare.into_iter().filter(|values| !values.is_empty()).chain(link.dropped.values_mut());
+            let rare = rare
+                .into_iter()
+                .chain([&mut link.queued])
+                .filter(|values| !values.is_empty())
+                .chain(link.dropped.values_mut());
             [&mut link.bytes, &mut link.frames].into_iter().chain(rare).for_each(&mut change);
         }
         for node in &mut self.nodes {
@@ -139,6 +147,7 @@ impl Series {
                 let lists = [&mut link.bytes, &mut link.frames, &mut link.missing, &mut link.replayed];
                 let more = [&mut link.retransmitted, &mut link.credit_waits];
                 lists.into_iter().chain(more).chain(link.dropped.values_mut()).for_each(join_pairs);
+                greatest_of_pairs(&mut link.queued);
             }
             self.intervals = self.intervals.div_ceil(2);
             self.interval_ns *= 2;
@@ -229,6 +238,7 @@ fn links(
             replayed: sender.replayed.clone(),
             retransmitted: sender.retransmitted.clone(),
             credit_waits: sender.credit_waits.clone(),
+            queued: sender.queued.clone(),
         })
     };
     directions.iter().flatten().filter_map(of).collect()

@@ -18,6 +18,8 @@ pub struct Axis {
 pub enum ScaleKind {
     /// Equal steps are equal distances.
     Linear,
+    /// Equal steps are equal distances, and zero is on the axis.
+    FromZero,
     /// Equal factors are equal distances. Values that are not positive have no position.
     Logarithmic,
     /// Linear around zero up to this value, and logarithmic beyond it in both directions.
@@ -67,6 +69,12 @@ impl Axis {
     #[must_use]
     pub fn linear(label: &str) -> Self {
         Self::new(label, ScaleKind::Linear)
+    }
+
+    /// Returns a linear axis that begins at zero. A unit in parentheses at the end of the label, such as `(us)`, is the unit of the values.
+    #[must_use]
+    pub fn from_zero(label: &str) -> Self {
+        Self::new(label, ScaleKind::FromZero)
     }
 
     /// Returns a logarithmic axis. A unit in parentheses at the end of the label, such as `(us)`, is the unit of the values.

@@ -11,7 +11,7 @@ use super::ticks::{self, Ticks};
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{FONT, TITLE_FONT, shortened, shown, width, wrapped};
+use crate::text::{FONT, HINT_MAX, TITLE_FONT, cut, shortened, shown, width, wrapped};
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
@@ -478,7 +478,13 @@ impl Plot<'_> {
         };
         let unit = &self.chart.y.unit;
         let bar = point.bar.map(|(low, high)| format!(" ({} to {})", unit.text(low), unit.text(high)));
-        format!("{}: {}: {}{}", shown(&series.name), shown(&at), unit.text(point.y), bar.unwrap_or_default())
+        format!(
+            "{}: {}: {}{}",
+            shown(&cut(&series.name, HINT_MAX)),
+            shown(&cut(&at, HINT_MAX)),
+            unit.text(point.y),
+            bar.unwrap_or_default()
+        )
     }
 }
 

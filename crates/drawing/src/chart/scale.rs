@@ -39,6 +39,17 @@ impl Scale {
                 (least, most) = (back(reach(least) - margin), back(reach(most) + margin));
                 least = if is_from_zero { 0.0 } else { least };
             }
+            ScaleKind::FromZero => {
+                let margin = ((most.max(0.0) - least.min(0.0)) * 0.06).max(f64::MIN_POSITIVE);
+                least = if least < 0.0 { least - margin } else { 0.0 };
+                most = if most > 0.0 {
+                    most + margin
+                } else if least < 0.0 {
+                    0.0
+                } else {
+                    1.0
+                };
+            }
             ScaleKind::Linear => {
                 let margin = ((most - least) * 0.06).max(most.abs() * 0.02).max(least.abs() * 0.02);
                 let margin = if margin > 0.0 { margin } else { 0.5 };
@@ -75,7 +86,7 @@ impl Scale {
 
     fn stretched(&self, value: f64) -> Option<f64> {
         let stretched = match self.kind {
-            ScaleKind::Linear => value,
+            ScaleKind::Linear | ScaleKind::FromZero => value,
             ScaleKind::Logarithmic => (value > 0.0).then(|| value.ln())?,
             ScaleKind::Symlog(threshold) => (value.abs() / threshold).ln_1p().copysign(value),
         };
@@ -89,12 +100,16 @@ mod tests {
 
     #[test]
     fn every_value_is_within_the_axis() {
-        use ScaleKind::{Linear, Logarithmic, Symlog};
+        use ScaleKind::{FromZero, Linear, Logarithmic, Symlog};
         for (kind, values) in [
             (Linear, &[3.0, 7.0][..]),
             (Linear, &[5.0]),
             (Linear, &[0.0]),
             (Linear, &[-5.0, -4.0]),
+            (FromZero, &[8.0]),
+            (FromZero, &[0.0]),
+            (FromZero, &[-5.0, -4.0]),
+            (FromZero, &[-5.0, 3.0]),
             (Logarithmic, &[1e-6, 4.0]),
             (Logarithmic, &[5.0]),
             (Symlog(1.0), &[-1e6, 0.0, 1e6]),
@@ -109,6 +124,15 @@ mod tests {
         }
         let scale = Scale::over(Logarithmic, [1.0, 2.0].into_iter(), 0.0, 100.0);
         assert_eq!((scale.coordinate(0.0), scale.coordinate(f64::NAN)), (None, None));
+    }
+
+    #[test]
+    fn zero_is_on_an_axis_that_begins_there() {
+        for values in [&[8.0, 8.1][..], &[0.0], &[-3.0, -2.0], &[-1.0, 5.0]] {
+            let scale = Scale::over(ScaleKind::FromZero, values.iter().copied(), 0.0, 100.0);
+            assert!(scale.coordinate(0.0).is_some(), "{values:?}");
+        }
+        assert!(Scale::over(ScaleKind::Linear, [8.0, 8.1].into_iter(), 0.0, 100.0).coordinate(0.0).is_none());
     }
 
     #[test]

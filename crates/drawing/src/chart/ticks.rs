@@ -94,7 +94,7 @@ fn fit(scale: &Scale, ticks: &Ticks, extent: &dyn Fn(&str) -> f64) -> bool {
 /// Returns sets of round values, the densest first.
 fn candidates(axis: &Axis, scale: &Scale) -> Vec<Vec<f64>> {
     match axis.kind {
-        ScaleKind::Linear => steps(axis, scale),
+        ScaleKind::Linear | ScaleKind::FromZero => steps(axis, scale),
         ScaleKind::Logarithmic => {
             let mut sets = if axis.unit.is_binary() { powers_of_two(scale) } else { factors(axis, scale) };
             sets.retain(|values| values.len() >= 2);

@@ -8,7 +8,7 @@ use super::layout::{NAME_MAX, Place, cell, columns, is_named, places};
 use super::model::{CLASS_TEXTS, Graph, LinkState, NodeKind, class_of, groups};
 use crate::number::coordinate;
 use crate::svg::{Anchor, Svg};
-use crate::text::{FONT, TITLE_FONT, escaped, shortened, shown, width, wrapped};
+use crate::text::{FONT, TITLE_FONT, hint, shortened, shown, width, wrapped};
 
 const MARGIN: f64 = 22.0;
 /// Least width of a picture: titles and the legend need it.
@@ -150,7 +150,7 @@ fn bands(svg: &mut Svg, graph: &Graph, places: &[Place]) {
             )
         };
         let frames: String = of().map(frame).collect();
-        let title = escaped(&shown(group));
+        let title = hint(group);
         svg.raw(&format!(
             "<g class=\"band\"><title>{title}</title><polyline points=\"{}\"/>{frames}</g>",
             line.join(" ")
@@ -189,7 +189,7 @@ fn path(curve: &Curve) -> String {
 }
 
 fn single(svg: &mut Svg, graph: &Graph, line: &Line, curve: &Curve) {
-    let title = escaped(&shown(&words(graph, line)));
+    let title = hint(&words(graph, line));
     let classes = Look::of(line).classes();
     svg.raw(&format!("<path class=\"{classes}\" d=\"{}\"><title>{title}</title></path>", path(curve)));
     if line.state == LinkState::Failed {
@@ -247,7 +247,7 @@ fn paint_block(svg: &mut Svg, graph: &Graph, members: &[usize], kind: NodeKind, 
     }
     let title = |member: usize| {
         let lost = if graph.nodes[member].is_failed { ", lost" } else { "" };
-        format!("<title>{}{lost}</title>", escaped(&shown(&graph.nodes[member].name)))
+        format!("<title>{}{lost}</title>", hint(&graph.nodes[member].name))
     };
     let mut rect = |member: usize, [x, y, width, height, radius]: [f64; 5]| {
         let [x, y, width, height] = [x, y, width, height].map(coordinate);

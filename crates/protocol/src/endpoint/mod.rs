@@ -536,6 +536,10 @@ impl Inspect for Endpoint {
         self.forwarder.counters(port)
     }
 
+    fn queued_frames(&self, port: PortId) -> usize {
+        self.forwarder.queued_frames(port)
+    }
+
     fn waits(&self) -> Vec<Wait> {
         let mut waits = self.forwarder.waits();
         waits.extend(self.own_waits());

@@ -72,6 +72,18 @@ impl Egress {
         }
     }
 
+    /// Returns the number of queued frames.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.acks.len() + self.data.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// Returns whether no frame is queued.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Removes and returns all queued frames.
     pub fn take_all(&mut self) -> impl Iterator<Item = Transit> + use<> {
         let acks = core::mem::take(&mut self.acks);

@@ -178,6 +178,12 @@ impl Forwarder {
         &self.counters[port.index()]
     }
 
+    /// Returns the number of frames in transit that wait to leave through a port.
+    #[must_use]
+    pub fn queued_frames(&self, port: PortId) -> usize {
+        self.egress[port.index()].len()
+    }
+
     /// Returns the mark counters of a port.
     pub(crate) fn count_marks(&mut self, port: PortId) -> &mut MarkCounters {
         &mut self.counters[port.index()].marks

@@ -174,6 +174,10 @@ impl Inspect for Switch {
         self.forwarder.counters(port)
     }
 
+    fn queued_frames(&self, port: PortId) -> usize {
+        self.forwarder.queued_frames(port)
+    }
+
     fn waits(&self) -> Vec<Wait> {
         self.forwarder.waits()
     }

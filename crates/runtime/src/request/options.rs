@@ -1,6 +1,7 @@
 //! Options of racks of processes. A program that uses this crate fills them in; the command does so from its
 //! arguments.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rackloom_control::recorder::Recording;
@@ -86,6 +87,8 @@ pub struct UpOptions {
     pub overrides: Overrides,
     /// Processes, wires, faults, arrays and captures.
     pub processes: ProcessOptions,
+    /// Address at which metrics are served over HTTP; none if absent.
+    pub metrics: Option<SocketAddr>,
     /// Logs. Without a directory they go to the rack's run directory.
     pub logs: LogOptions,
     /// Command line for the report.

@@ -3,6 +3,7 @@
 //! Its launcher sends the options over a socket and receives the outcome of the start. If the launcher ends
 //! before that, the rack ends too. Afterwards only the control socket, a signal or the machine ends it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use rackloom_control::order::Joined;
@@ -20,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::clients::{self, ClientRequest, Reply, SocketEnds};
 use super::history::History;
 use super::jobs::JobRunner;
+use super::metrics;
 use super::state;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{Claim, RunDirectory};
@@ -41,6 +43,8 @@ pub(super) struct KeepOptions {
     /// Directory of the logs; the rack's run directory if absent.
     pub(super) log_dir: Option<PathBuf>,
     pub(super) log_level: Option<String>,
+    /// Address of the metrics.
+    pub(super) metrics: Option<SocketAddr>,
 }
 
 /// Outcome of the start, for the launcher.
@@ -93,8 +97,19 @@ fn keep_up(
     supervisor.stay(&vacant);
     supervisor.share_in(claim.path());
     let runtime = runtime()?;
-    let (listener, jobs) = {
+    let metrics = keep.metrics.map(|address| {
+        metrics::listen(address).map_err(|error| {
+            let what = format!("cannot serve metrics at {address}: {error}");
+            Failure::bad_input(what)
+                .at("--metrics")
+                .hint("name a free port of an address of this machine; port 0 is any")
+        })
+    });
+    let metrics = metrics.transpose()?;
+    let (listener, metrics, jobs) = {
         let _within = runtime.enter();
+        let metrics = metrics.map(tokio::net::TcpListener::from_std).transpose();
+        let metrics = metrics.map_err(|error| Failure::could_not_start("cannot serve metrics", error))?;
         supervisor.fill_seats()?;
         let is_here = |member: usize| !supervisor.rack.seats[member].is_elsewhere();
         let jobs = JobRunner::new(&supervisor.plan, is_here, &spare, &log_dir);
@@ -104,9 +119,10 @@ fn keep_up(
         });
         let listener =
             listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?;
-        (listener, jobs)
+        (listener, metrics, jobs)
     };
-    runtime.block_on(BackgroundSupervisor::new(supervisor, jobs, claim).run(listener, launcher, observer))
+    let background = BackgroundSupervisor::new(supervisor, jobs, claim);
+    runtime.block_on(background.run(listener, metrics, launcher, observer))
 }
 
 /// Redirects standard error to the log: no process reads it from now on.
@@ -123,6 +139,8 @@ struct BackgroundSupervisor {
     claim: Claim,
     was_up: bool,
     history: History,
+    /// Address at which metrics are served.
+    metrics: Option<SocketAddr>,
     /// Clients that wait for a status.
     awaiting_status: Vec<oneshot::Sender<Reply>>,
     /// Clients that wait until a member has left.
@@ -141,6 +159,7 @@ impl BackgroundSupervisor {
             claim,
             was_up: false,
             history,
+            metrics: None,
             awaiting_status,
             awaiting_departure,
             awaiting_end,
@@ -150,11 +169,16 @@ impl BackgroundSupervisor {
     async fn run(
         mut self,
         listener: UnixListener,
+        metrics: Option<tokio::net::TcpListener>,
         launcher: &mut Channel,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
         let SocketEnds { channels, mut requests, open } = SocketEnds::new();
         let events = channels.events.clone();
+        if let Some(listener) = metrics {
+            self.metrics = listener.local_addr().ok();
+            tokio::spawn(metrics::serve(listener, channels.requests.clone(), channels.closed()));
+        }
         let clients = tokio::spawn(clients::serve_clients(listener, channels));
         let mut alarms = Alarms::set()?;
         let launcher_end = launcher_gone(launcher)?;
@@ -202,7 +226,8 @@ impl BackgroundSupervisor {
             Milestone::StatusKnown => {
                 for client in self.awaiting_status.drain(..) {
                     let submitted = self.jobs.list_if_used(&self.supervisor);
-                    let status = RackStatus { submitted, ..state::of_rack(&self.supervisor) };
+                    let metrics = self.metrics.map(|address| address.to_string());
+                    let status = RackStatus { submitted, metrics, ..state::of_rack(&self.supervisor) };
                     let _ = client.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }

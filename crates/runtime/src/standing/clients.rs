@@ -76,6 +76,13 @@ pub(super) struct SocketEnds {
     pub(super) open: watch::Sender<()>,
 }
 
+impl ClientChannels {
+    /// Returns a receiver that changes when the rack has ended.
+    pub(super) fn closed(&self) -> watch::Receiver<()> {
+        self.closed.clone()
+    }
+}
+
 impl SocketEnds {
     pub(super) fn new() -> Self {
         let (to_supervisor, requests) = mpsc::channel(CLIENTS_MAX);

@@ -97,6 +97,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             .collect(),
         ip: supervisor.ip.clone(),
         device_ports: plan.process_ports_of(NodeId(0)).first().map(Vec::len),
+        metrics: None,
         submitted: None,
     }
 }

@@ -77,6 +77,7 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
         spare,
         log_dir: options.logs.directory.as_deref().map(absolute).transpose()?,
         log_level: options.logs.level.clone(),
+        metrics: options.metrics,
     };
     let run = RunDirectory::open()?;
     start(&keep, program)?;

@@ -6,6 +6,7 @@
 mod cases;
 mod goodput;
 mod outcome;
+mod page;
 mod result;
 mod show;
 
@@ -25,7 +26,7 @@ use super::trial::Range;
 use crate::arguments::{CampaignArguments, Engine, Failing, PartKind, passed_on};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
-use crate::reporting::{print_text, write_json};
+use crate::reporting::{print_text, write_json, write_page};
 use crate::tally::Tally;
 use crate::time_limit;
 
@@ -66,6 +67,7 @@ pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Fai
     };
     print_text(&arguments.output, &show::text(&result))?;
     write_json(&arguments.output, &result)?;
+    write_page(&arguments.page, || page::page(&result))?;
     Ok(match result.wrong {
         _ if interruption.is_requested() => Exit::Interrupted,
         0 => Exit::Pass,

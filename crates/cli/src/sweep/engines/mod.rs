@@ -50,7 +50,7 @@ pub(super) fn run(engine: Engine, folder: &Folder, options: &SweepArguments) -> 
             let path = folder.write("sweep_ray.py", ray::DRIVER)?;
             if !options.no_submit {
                 ray::run(&path, &order)?;
-                return collect::results(folder, &points, &Died::new());
+                return collect::results(folder, &points, &Died::new(), &options.page);
             }
             print(&format!("{}: written\n{}", path.display(), collect_command(folder)))?;
         }

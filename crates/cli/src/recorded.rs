@@ -1,0 +1,86 @@
+//! Files that a run writes beside its report: time series as CSV, a trace for viewers, and cases for continuous integration.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rackloom_export::{junit, perfetto, series_csv};
+use rackloom_jobs::report::Report;
+
+use crate::arguments::RecordingOptions;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+use crate::reporting::must_be_writable_at;
+
+/// Checks, before a run, that its files can be written.
+pub(crate) fn must_be_writable(options: &RecordingOptions) -> Result<(), Failure> {
+    options.files().try_for_each(|path| must_be_writable_at(path))
+}
+
+/// Writes the files that are requested. Returns the exit of the run. A write error replaces the exit of a run that passed, and is only
+/// printed for other runs.
+pub(crate) fn write(report: &Report, options: &RecordingOptions, exit: Exit) -> Result<Exit, Failure> {
+    match write_all(report, options) {
+        Err(failure) if exit == Exit::Pass => Err(failure),
+        Err(failure) => {
+            failure::print(&failure);
+            Ok(exit)
+        }
+        Ok(()) => Ok(exit),
+    }
+}
+
+fn write_all(report: &Report, options: &RecordingOptions) -> Result<(), Failure> {
+    if let Some(path) = &options.series {
+        let mut text = String::new();
+        let series = report.series.clone().unwrap_or_default();
+        series_csv::write(&series, &mut text).map_err(cannot_format)?;
+        write_file(path, &text)?;
+    }
+    if let Some(path) = &options.perfetto {
+        let mut text = String::new();
+        let trace = perfetto::Trace { report, events_max: perfetto::EVENTS_MAX };
+        let counts = perfetto::write(&trace, &mut text).map_err(cannot_format)?;
+        if counts.left_out > 0 {
+            crate::reporting::print_to_stderr(&format!(
+                "the trace has the first {} events; {} are left out",
+                counts.written, counts.left_out
+            ));
+        }
+        write_file(path, &text)?;
+    }
+    if let Some(path) = &options.junit {
+        let rack = report.meta.as_ref().map_or("rack", |meta| meta.rack.as_str());
+        write_cases(path, rack, &junit::cases_of(report, rack), &properties(report))?;
+    }
+    Ok(())
+}
+
+/// Writes cases as JUnit's XML.
+pub(crate) fn write_cases(
+    path: &Path,
+    name: &str,
+    cases: &[junit::Case],
+    properties: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    write_file(path, &junit::document(name, cases, properties))
+}
+
+fn properties(report: &Report) -> BTreeMap<String, String> {
+    let command = report.meta.as_ref().map(|meta| ("command", meta.command.clone()));
+    let values = [
+        ("seed", report.seed.to_string()),
+        ("clock", report.clock.clone()),
+        ("version", report.manifest.version.clone()),
+        ("commit", report.manifest.commit.clone()),
+    ];
+    values.into_iter().chain(command).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn cannot_format(error: std::fmt::Error) -> Failure {
+    Failure::could_not_start("cannot format a recording", error)
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::could_not_start("cannot write this file", error).at_path(path))
+}
