@@ -190,6 +190,9 @@ scripts/ip_programs.py target/debug/rackloom --quick
 step 'scripts/page.sh'
 RACKLOOM=target/debug/rackloom scripts/page.sh
 
+step 'scripts/metrics.sh'
+RACKLOOM=target/debug/rackloom scripts/metrics.sh
+
 step 'scripts/memcheck.sh'
 scripts/memcheck.sh
 

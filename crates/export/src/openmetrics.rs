@@ -59,6 +59,8 @@ families! {
     MEMORY_USED: Gauge "rackloom_member_memory_registered_bytes" "bytes" "Memory registered with the fabric.";
     MEMORY_USED_PEAK: Gauge "rackloom_member_memory_registered_peak_bytes" "bytes" "Most memory that was registered with the fabric at one time.";
     MEMORY_RESERVED: Gauge "rackloom_member_memory_reserved_bytes" "bytes" "Memory taken from the system, in whole pages.";
+    PROCESSOR: Counter "rackloom_member_processor_seconds" "seconds" "Processor time of the member's process.";
+    INCARNATION: Gauge "rackloom_member_incarnation" "" "Incarnation of the member.";
     CARRIED: Counter "rackloom_member_operations" "" "Operations of the job on memory of other nodes, by the path that carried them.";
     CARRIED_BYTES: Counter "rackloom_member_operation_bytes" "bytes" "Bytes of these operations.";
     IP_FRAMES: Counter "rackloom_member_ip_frames" "" "Frames of IP over the fabric.";
@@ -69,6 +71,7 @@ families! {
     LINK_BYTES: Counter "rackloom_link_sent_bytes" "bytes" "Bytes of these frames, with the Ethernet header.";
     LINK_RETRANSMITTED: Counter "rackloom_link_retransmitted_packets" "" "Packets that the sending end, as their source, sent again.";
     LINK_REPLAYED: Counter "rackloom_link_replayed_frames" "" "Frames that link-level retry sent again.";
+    LINK_CREDIT_WAITS: Counter "rackloom_link_credit_waits" "" "Times that sending stopped for lack of credits or because of a pause.";
     LINK_MISSING: Counter "rackloom_link_missing_frames" "" "Frames that never arrived, by gaps in the link's sequence.";
     LINK_DROPPED: Counter "rackloom_link_dropped_frames" "" "Lost frames, by reason.";
     JOBS: Gauge "rackloom_jobs" "" "Submitted jobs that have not ended.";
@@ -180,6 +183,8 @@ fn members(exposition: &mut Exposition, status: &RackStatus) {
     });
     paths(exposition, status);
     memory(exposition, status);
+    of_members(exposition, status, &PROCESSOR, |member| member.processor_ns.map(Number::Nanoseconds));
+    of_members(exposition, status, &INCARNATION, |member| member.incarnation.map(Number::Count));
     carried(exposition, status);
     ip(exposition, status);
 }
@@ -330,6 +335,9 @@ fn links(exposition: &mut Exposition, status: &RackStatus) {
     });
     of_links(exposition, status, &LINK_REPLAYED, "", |link| {
         one(link.sent.as_ref().map(|sent| sent.replayed))
+    });
+    of_links(exposition, status, &LINK_CREDIT_WAITS, "", |link| {
+        one(link.sent.as_ref().map(|sent| sent.credit_waits))
     });
     of_links(exposition, status, &LINK_MISSING, "", |link| one(link.missing));
     of_links(exposition, status, &LINK_DROPPED, "reason", |link| {

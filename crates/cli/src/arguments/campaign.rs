@@ -137,6 +137,9 @@ pub(crate) struct CampaignArguments {
     /// Longest time of all runs together: it is estimated from one run, and a campaign that takes longer is not run
     #[arg(long, help_heading = EXHAUSTIVE, value_name = "TIME", default_value = "1h", value_parser = time_limit::read)]
     pub(crate) time_limit: Duration,
+    /// Write a case per script, or per failure of an exhaustive campaign, in JUnit's XML to this file
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -162,6 +165,7 @@ impl CampaignArguments {
         "--time-limit",
         "--json",
         "--html",
+        "--junit",
     ];
 }
 

@@ -7,6 +7,7 @@
 //! campaign prints its results so far. With `--exhaustive` it fails every part, or every pair of parts, in place of drawn scripts.
 
 mod exhaustive;
+mod junit;
 mod page;
 mod processes;
 mod progress_log;
@@ -57,6 +58,9 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     }
     crate::reporting::must_be_writable(&arguments.output)?;
     crate::reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
+    if let Some(path) = &arguments.junit {
+        crate::reporting::must_be_writable_at(path)?;
+    }
     let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let work = source.possible_work()?;
     if !arguments.exhaustive.is_empty() {
@@ -99,8 +103,8 @@ struct Campaign<'a> {
 /// Results of all scripts that ran.
 #[derive(Default)]
 struct Results {
-    ran: u64,
-    starved: u64,
+    passed: Vec<u64>,
+    starved: Vec<u64>,
     found: Vec<Found>,
 }
 
@@ -127,16 +131,15 @@ impl Campaign<'_> {
             if matches!(end, End::Fail(_)) {
                 failed.fetch_add(1, Ordering::Relaxed);
             }
-            end
+            (number, end)
         };
-        parallel::for_each(open, threads, is_over, run, |_, end| {
+        parallel::for_each(open, threads, is_over, run, |_, (number, end)| {
             match end {
                 End::Cut => return,
-                End::Pass => {}
-                End::Starved => results.starved += 1,
+                End::Pass => results.passed.push(number),
+                End::Starved => results.starved.push(number),
                 End::Fail(found) => results.found.push(*found),
             }
-            results.ran += 1;
             tally.add();
         });
         results
@@ -202,7 +205,9 @@ impl Campaign<'_> {
 
     /// Prints and writes the results. Returns the exit.
     fn conclude(self, results: Results, begun: Instant, threads: usize) -> Result<Exit, Failure> {
-        let Results { ran, starved, mut found } = results;
+        let Results { passed, starved: starved_scripts, mut found } = results;
+        let starved = starved_scripts.len() as u64;
+        let ran = (passed.len() + found.len()) as u64 + starved;
         found.sort_by_key(|one: &Found| one.number);
         let failures =
             found.iter().map(|one| self.failed_script(one)).collect::<Result<Vec<_>, Failure>>()?;
@@ -253,6 +258,9 @@ impl Campaign<'_> {
             verdict: verdict(exit),
             failures,
         };
+        if let Some(path) = &self.arguments.junit {
+            junit::write_scripts(path, &summary.rack, &passed, &starved_scripts, &summary.failures)?;
+        }
         crate::reporting::write_json(output, &summary)?;
         crate::reporting::write_page(&self.arguments.page, || page::page(&summary))?;
         Ok(exit)

@@ -66,6 +66,9 @@ pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Fai
         expected: ratios.map(|ratios| expected(&ratios.of_parts(&parts), &parts, &outcomes, healthy_ns)),
     };
     print_text(&arguments.output, &show::text(&result))?;
+    if let Some(path) = &arguments.junit {
+        super::junit::write_failures(path, &result)?;
+    }
     write_json(&arguments.output, &result)?;
     write_page(&arguments.page, || page::page(&result))?;
     Ok(match result.wrong {

@@ -35,6 +35,24 @@ pub(crate) struct ExhaustiveResult {
     pub(super) expected: Option<ExpectedResult>,
 }
 
+impl ExhaustiveResult {
+    /// Returns the rack file.
+    pub(in crate::campaign) fn rack_name(&self) -> &str {
+        &self.rack
+    }
+
+    /// Returns the name of each case that ran, a line about its outcome, and, if a check failed, the reason and the script that repeats it.
+    pub(in crate::campaign) fn cases_for_display(
+        &self,
+    ) -> impl Iterator<Item = (String, String, Option<(String, String)>)> {
+        self.outcomes.iter().map(|case| {
+            let line = format!("{}: goodput {:.1} %", case.outcome.name(), case.goodput * 100.0);
+            let wrong = (case.outcome == Kind::Wrong).then(|| (case.reason.clone(), case.script.clone()));
+            (format!("{} {}", case.kind, case.parts.join(" and ")), line, wrong)
+        })
+    }
+}
+
 /// Outcome of one case.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct CaseResult {

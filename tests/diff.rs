@@ -1,0 +1,84 @@
+//! `rackloom diff`: differences between reports of real runs, thresholds and exit codes.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{Ended, rackloom, scratch, topology};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+/// Simulates an all-reduce with these options and returns the file of its report.
+fn report(options: &[&str]) -> PathBuf {
+    let (file, rack) = (scratch("report.json"), topology("ring-4.yaml"));
+    let arguments = ["sim", text(&rack), "--collective", "all-reduce", "--bytes", "64KiB", "--json", text(&file)];
+    let ended = rackloom(&arguments).with(options).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    file
+}
+
+fn diff(before: &Path, after: &Path, options: &[&str]) -> Ended {
+    rackloom(&["diff", text(before), text(after)]).with(options).finish()
+}
+
+#[test]
+fn equal_runs_have_no_difference() {
+    let (one, other) = (report(&[]), report(&[]));
+    let ended = diff(&one, &other, &["--fail-over", "0%"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stdout);
+    assert!(ended.stdout.contains("nothing has changed"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_slower_link_is_over_a_threshold_and_within_a_larger_one() {
+    let (fast, slow) = (report(&[]), report(&["--set", "link.delay=2us"]));
+    let ended = diff(&fast, &slow, &["--fail-over", "5%"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.contains("worse, over the threshold"), "{}", ended.stdout);
+    assert_eq!(diff(&fast, &slow, &[]).code, Some(0), "without a threshold it only shows");
+    assert_eq!(diff(&slow, &fast, &["--fail-over", "5%"]).code, Some(0), "faster is better");
+    let large = diff(&fast, &slow, &["--fail-over", "100000%"]);
+    assert_eq!(large.code, Some(0), "{}", large.stdout);
+}
+
+#[test]
+fn several_seeds_are_pairs_and_the_result_is_json_of_its_schema() {
+    let seeds = |more: &[&str]| {
+        ["1", "2"].map(|seed| report(&[&["--seed", seed, "--loss", "0.1%"][..], more].concat()))
+    };
+    let (before, after) = (seeds(&[]), seeds(&["--set", "link.delay=2us"]));
+    let file = scratch("diff.json");
+    let sides = ["--before", text(&before[0]), "--before", text(&before[1]), "--after", text(&after[0])];
+    let ended = rackloom(&["diff"])
+        .with(&sides)
+        .with(&["--after", text(&after[1]), "--fail-over", "5%", "--json", text(&file)])
+        .finish();
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    let result = std::fs::read_to_string(&file).expect("the result is written");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    assert_eq!((&result["outcome"], &result["basis"]["has_equal_seeds"]), (&"over".into(), &true.into()));
+    let schema = rackloom(&["schema", "diff"]).finish().stdout;
+    let schema: Value = serde_json::from_str(&schema).expect("the schema is JSON");
+    let valid = jsonschema::validator_for(&schema).expect("a schema");
+    assert!(valid.is_valid(&result), "{:?}", valid.iter_errors(&result).next().map(|error| error.to_string()));
+}
+
+#[test]
+fn files_that_are_no_reports_and_bad_thresholds_are_refused() {
+    let (good, bad) = (report(&[]), scratch("bad.json"));
+    let whole = std::fs::read_to_string(&good).expect("it was written");
+    std::fs::write(&bad, &whole[..whole.len() / 2]).expect("it can be written");
+    let refused = |before: &Path, options: &[&str], text: &str| {
+        let ended = diff(before, &good, options);
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    };
+    refused(&bad, &[], "truncated");
+    std::fs::write(&bad, whole.replace("\"version\": \"0.2", "\"version\": \"0.1")).expect("it can be written");
+    refused(&bad, &[], "0.1");
+    refused(&good, &["--fail-over", "much"], "much");
+    refused(&good, &["--fail-over", "tempo=5%"], "tempo");
+}
