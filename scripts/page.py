@@ -292,9 +292,13 @@ def check_sorting(browser, path):
     check(browser.column(table, 0) == sorted(browser.column(table, 0)), "names are not sorted")
     check(heading.get_attribute("aria-sort") == "none", "two columns are sorted")
     # Times are sorted as numbers and not as texts.
-    column = [text for text in browser.column("Events", 0)]
-    browser.heading("Events", "at").find_element(By.TAG_NAME, "button").click()
-    check(browser.column("Events", 0) == list(reversed(column)), "events are not sorted by time")
+    seconds = lambda text: float(text.split()[0]) * {"ns": 1e-9, "\u00b5s": 1e-6, "ms": 1e-3, "s": 1}[text.split()[1]]
+    before = [seconds(text) for text in browser.column("Events", 0)]
+    button = browser.heading("Events", "at").find_element(By.TAG_NAME, "button")
+    for is_reversed in [True, False]:
+        button.click()
+        after = [seconds(text) for text in browser.column("Events", 0)]
+        check(after == sorted(before, reverse=is_reversed), f"events are not sorted by time: {after}")
 
 
 def check_filter(browser, path):

@@ -6,9 +6,10 @@ use crate::model::{Block, Cell, Column, Figure, Page, Row, Section, Table, Tone,
 use crate::policy;
 
 const STYLE: &str = include_str!("style.css");
-/// Longest text of a cell, a paragraph or a heading. Longer ones end with an ellipsis.
+/// Longest text of a paragraph or value, of a cell, and of a heading. Longer ones end with an ellipsis.
 const TEXT_MAX: usize = 2000;
-const CELL_MAX: usize = 240;
+const CELL_MAX: usize = 400;
+const HEADING_MAX: usize = 240;
 /// Longest text of a cell that is not wrapped.
 const LINE_MAX: usize = 36;
 /// Longest listing, in lines.
@@ -20,7 +21,7 @@ impl Page {
     pub fn html(&self) -> String {
         let sections: Vec<(String, &Section)> = identified(&self.sections);
         let mut html = String::with_capacity(1 << 16);
-        let title = shown_text(&self.title, CELL_MAX);
+        let title = shown_text(&self.title, HEADING_MAX);
         html += &format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
@@ -32,7 +33,7 @@ impl Page {
         html += "<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n";
         html += &format!("<h1>{title}</h1>\n");
         if let Some(verdict) = &self.verdict {
-            html += &format!("<p class=\"verdict\">{}</p>\n", cell_text(verdict));
+            html += &format!("<p class=\"verdict\">{}</p>\n", cell_text(verdict, HEADING_MAX));
         }
         if !self.subtitle.is_empty() {
             html += &format!("<p class=\"subtitle\">{}</p>\n", shown_text(&self.subtitle, TEXT_MAX));
@@ -42,7 +43,7 @@ impl Page {
         html += "<main id=\"content\" tabindex=\"-1\">\n";
         for (id, section) in &sections {
             html += &format!("<section id=\"{id}\" aria-labelledby=\"{id}-heading\">\n");
-            html += &format!("<h2 id=\"{id}-heading\">{}</h2>\n", shown_text(&section.title, CELL_MAX));
+            html += &format!("<h2 id=\"{id}-heading\">{}</h2>\n", shown_text(&section.title, HEADING_MAX));
             section.blocks.iter().filter(|block| !block.is_empty()).for_each(|one| block(&mut html, one));
             html += "</section>\n";
         }
@@ -73,7 +74,7 @@ fn identified(sections: &[Section]) -> Vec<(String, &Section)> {
 fn contents(html: &mut String, sections: &[(String, &Section)]) {
     *html += "<nav aria-label=\"Contents\">\n<ul>\n";
     for (id, section) in sections {
-        *html += &format!("<li><a href=\"#{id}\">{}</a></li>\n", shown_text(&section.title, CELL_MAX));
+        *html += &format!("<li><a href=\"#{id}\">{}</a></li>\n", shown_text(&section.title, HEADING_MAX));
     }
     *html += "</ul>\n</nav>\n";
 }
@@ -121,20 +122,23 @@ fn listing(html: &mut String, text: &str) {
 fn list_of_values(html: &mut String, values: &[Value]) {
     *html += "<dl>\n";
     for Value { name, value } in values {
-        *html +=
-            &format!("<div><dt>{}</dt><dd>{}</dd></div>\n", shown_text(name, CELL_MAX), cell_text(value));
+        *html += &format!(
+            "<div><dt>{}</dt><dd>{}</dd></div>\n",
+            shown_text(name, HEADING_MAX),
+            cell_text(value, TEXT_MAX)
+        );
     }
     *html += "</dl>\n";
 }
 
 fn table(html: &mut String, table: &Table) {
-    let title = shown_text(&table.title, CELL_MAX);
+    let title = shown_text(&table.title, HEADING_MAX);
     *html += &format!(
         "<div class=\"table\">\n<div class=\"scroll\"><table>\n<caption>{title}</caption>\n<thead><tr>"
     );
     for Column { title, is_number } in &table.columns {
         let class = if *is_number { " class=\"n\"" } else { "" };
-        *html += &format!("<th scope=\"col\"{class}>{}</th>", shown_text(title, CELL_MAX));
+        *html += &format!("<th scope=\"col\"{class}>{}</th>", shown_text(title, HEADING_MAX));
     }
     *html += "</tr></thead>\n<tbody>\n";
     table.rows.iter().for_each(|one| row(html, &table.columns, one));
@@ -160,14 +164,14 @@ fn row(html: &mut String, columns: &[Column], row: &Row) {
         };
         // The first cell names the row.
         let (begin, end) = if index == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
-        *html += &format!("<{begin}{class}{key}>{}</{end}>", cell_text(cell));
+        *html += &format!("<{begin}{class}{key}>{}</{end}>", cell_text(cell, CELL_MAX));
     }
     *html += "</tr>\n";
 }
 
-/// Returns the text of a cell. A tone has a sign beside its colour.
-fn cell_text(cell: &Cell) -> String {
-    let text = shown_text(&cell.text, CELL_MAX);
+/// Returns the text of a cell, with this number of characters at most. A tone has a sign beside its colour.
+fn cell_text(cell: &Cell, length_max: usize) -> String {
+    let text = shown_text(&cell.text, length_max);
     let (class, sign) = match cell.tone {
         Tone::Plain => return text,
         Tone::Good => ("good", '\u{2713}'),

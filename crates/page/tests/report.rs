@@ -214,6 +214,55 @@ fn every_part_of_a_report_is_on_its_page() {
     assert!(!html.contains("port0 init -&gt; up</title>"), "first states are not in the time line");
 }
 
+/// Returns the text of a cell of the first row of the table with this title.
+fn first_cell(html: &str, title: &str, column: &str) -> String {
+    let table = &html[html.find(&format!("<caption>{title}</caption>")).expect("the table")..];
+    let (head, body) = table.split_once("<tbody>").expect("a body");
+    let headings: Vec<&str> = head.split("<th ").skip(1).collect();
+    let at =
+        headings.iter().position(|heading| heading.contains(&format!(">{column}</th>"))).expect("the column");
+    let row = body.split("</tr>").next().expect("a row").replace("<th ", "<td ");
+    let cell = row.split("<td").nth(at + 1).expect("a cell").split_once('>').expect("its begin").1;
+    cell.split("</t").next().expect("its end").to_owned()
+}
+
+#[test]
+fn cells_stand_below_their_headings() {
+    let mut report = star(&names(3), 2);
+    fill(&mut report, "x");
+    report.sweep[0].of_link = Some(0.25);
+    report.sweep[0].time_p99_us = Some(99.0);
+    report.sweep[0].wrong = 7;
+    let html = report_page(&report).html();
+    let cell = |column| first_cell(&html, "Times and bandwidths", column);
+    assert_eq!(
+        (cell("algorithm"), cell("size"), cell("time (us)")),
+        ("ring".into(), "4 KiB".into(), "12.500".into())
+    );
+    assert_eq!(
+        (cell("busbw (GB/s)"), cell("of link"), cell("p99 (us)")),
+        ("1.500".into(), "25.0 %".into(), "99.000".into())
+    );
+    assert!(cell("wrong").ends_with("</span>7</span>"), "{}", cell("wrong"));
+    assert!(!html.contains(">min (us)<"), "a column without values");
+    let cell = |column| first_cell(&html, "Operations", column);
+    assert_eq!(
+        (cell("p50"), cell("p99"), cell("max")),
+        ("1 \u{b5}s".into(), "2 \u{b5}s".into(), "4 \u{b5}s".into())
+    );
+    let cell = |column| first_cell(&html, "Faults of the script", column);
+    assert_eq!(
+        (cell("line"), cell("detected after"), cell("bound")),
+        ("3".into(), "900 ns".into(), "1 \u{b5}s".into())
+    );
+    let cell = |column| first_cell(&html, "Links, by direction", column);
+    // Node n2 sends 3000 bytes in 30 frames to the first switch.
+    assert_eq!(
+        (cell("direction"), cell("frames"), cell("bytes on the wire")),
+        ("n2-&gt;s0".into(), "30".into(), "2.93 KiB".into())
+    );
+}
+
 #[test]
 fn the_share_of_a_link_is_its_bytes_over_the_possible_ones() {
     let mut report = star(&names(2), 1);

@@ -13,6 +13,10 @@ pub(super) fn page(name: &str, findings: &[Findings], sections: Vec<Section>) ->
     let holding = findings.iter().filter(|found| found.hold()).count();
     let tone = if holding == findings.len() { Tone::Good } else { Tone::Bad };
     let verdict = if holding == findings.len() { "pass" } else { "fail" };
+    let share = match findings.len() {
+        1 => String::new(),
+        count => format!(" ({holding} of {count} experiments hold)"),
+    };
     let mut all = Vec::new();
     if findings.len() > 1 {
         all.push(Section::new("Result", vec![Block::Table(summary(findings))]));
@@ -32,10 +36,7 @@ pub(super) fn page(name: &str, findings: &[Findings], sections: Vec<Section>) ->
     Page {
         title: if findings.len() == 1 { format!("Experiment {name}") } else { "Experiments".to_owned() },
         subtitle: "Runs in virtual time, compared with closed forms".to_owned(),
-        verdict: Some(
-            Cell::text(format!("verdict: {verdict} ({holding} of {} experiments hold)", findings.len()))
-                .with_tone(tone),
-        ),
+        verdict: Some(Cell::text(format!("verdict: {verdict}{share}")).with_tone(tone)),
         sections: all,
     }
 }

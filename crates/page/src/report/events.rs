@@ -22,7 +22,7 @@ pub(super) fn is_notable(event: &EventRecord) -> bool {
     }
 }
 
-/// Returns the table of events. Of too many, losses, recoveries and faults are kept first.
+/// Returns the table of events. Losses, recoveries and faults stand before first states, which are many.
 pub(super) fn events(report: &Report) -> Vec<Block> {
     let mut table = Table::new(
         "Events",
@@ -30,8 +30,7 @@ pub(super) fn events(report: &Report) -> Vec<Block> {
     );
     let (notable, others): (Vec<&EventRecord>, Vec<_>) =
         report.events.iter().partition(|event| is_notable(event));
-    let mut kept: Vec<&EventRecord> = notable.iter().chain(&others).copied().take(ROWS_MAX).collect();
-    kept.sort_by_key(|event| event.at_ns);
+    let kept: Vec<&EventRecord> = notable.iter().chain(&others).copied().take(ROWS_MAX).collect();
     let row = |event: &&EventRecord| {
         vec![
             text::time_cell(event.at_ns),
@@ -42,7 +41,9 @@ pub(super) fn events(report: &Report) -> Vec<Block> {
     };
     table.rows = kept.iter().map(row).collect();
     let mut notes = Vec::new();
-    if report.events.len() > ROWS_MAX {
+    if report.events.len() <= ROWS_MAX {
+        notes.push("Losses, recoveries and faults stand before first states of links and paths.".to_owned());
+    } else {
         notes.push(format!(
             "{ROWS_MAX} of {} events: losses, recoveries and faults before first states of links and paths. The JSON report has all of them.",
             report.events.len()
@@ -65,6 +66,8 @@ pub(super) fn omitted(report: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_control::report::Context;
+
     use super::*;
 
     fn event(kind: &str, fields: &[(&str, &str)]) -> EventRecord {
@@ -85,5 +88,15 @@ mod tests {
         assert!(is_notable(&event("path-changed", &[("from", "port0")])));
         assert!(!is_notable(&event("path-changed", &[("from", "none")])));
         assert!(is_notable(&event("node-lost", &[])) && !is_notable(&event(injected::KIND, &[])));
+    }
+
+    #[test]
+    fn losses_stand_before_first_states_and_each_part_is_in_the_order_of_time() {
+        let kinds = ["node-reached", "node-lost", "node-reached", "fault"];
+        let mut report = Report::assemble(Context::default(), &[]);
+        report.events = kinds.iter().map(|kind| event(kind, &[])).collect();
+        let [Block::Table(table)] = &events(&report)[..] else { panic!("no table") };
+        let listed: Vec<&str> = table.rows.iter().map(|row| row[2].text.as_str()).collect();
+        assert_eq!(listed, ["node-lost", "fault", "node-reached", "node-reached"]);
     }
 }
