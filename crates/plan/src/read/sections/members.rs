@@ -102,9 +102,11 @@ fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entr
 
 fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("servers"), "servers") {
-        if let Err(complaint) = Named::Server.read(&entry.key) {
+        // A wrong name is not part of the plan, which is made for the other mistakes.
+        let name = Named::Server.read(&entry.key).unwrap_or_else(|complaint| {
             reader.complain(entry.key_position, complaint);
-        }
+            String::new()
+        });
         let path = format!("servers.{}", entry.key);
         let (value, path) = if matches!(entry.value.content, Content::Table(_)) {
             // Its `local` is read with that of the rack.
@@ -125,7 +127,7 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, en
                 let message = format!("{} sits in server {} already", named(shape, member), quoted(other));
                 reader.complain(item.position, Complaint::about(message).hint("list each member once"));
             } else {
-                entries[member.index()].listed_server = Some((entry.key.clone(), item.position));
+                entries[member.index()].listed_server = Some((name.clone(), item.position));
             }
         }
     }
@@ -138,6 +140,9 @@ pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     let mut of_servers = BTreeMap::new();
     // Undeclared keys of a server are reported where its nodes are read.
     for entry in rack.find("servers").map(entries_of).unwrap_or_default() {
+        if Named::Server.read(&entry.key).is_err() {
+            continue;
+        }
         let path = format!("servers.{}.local", entry.key);
         let Some(own) = entries_of(&entry.value).iter().find(|inner| inner.key == "local") else { continue };
         let fields = reader.open(Some(&own.value), path, &schema::LOCAL);
