@@ -5,7 +5,7 @@
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
 //! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
-//! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
+//! `gpu` · `init`, `completion` and `man` (help in a shell) · `terminal` · `present` and `reporting` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
 

@@ -61,7 +61,7 @@ const EXITS: &str = "`rackloom --help` lists the exit codes.";
 
 /// Emulate an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
 #[derive(Debug, Parser)]
-#[command(name = "rackloom", version, after_help = exit::help(), max_term_width = 100)]
+#[command(name = "rackloom", version = rackloom_runtime::outcome::meta::version(), after_help = exit::help(), max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
