@@ -402,7 +402,7 @@ pub(crate) struct SimArguments {
 /// Options of `rackloom decode`.
 #[derive(Debug, Args)]
 pub(crate) struct DecodeArguments {
-    /// The capture: a pcapng file written by --capture or Wireshark
+    /// The capture: a pcapng file written by --capture or Wireshark, or a pcap file; `-` is standard input
     pub(crate) file: PathBuf,
     /// Print one JSON object per frame
     #[arg(long)]
