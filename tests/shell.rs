@@ -55,3 +55,83 @@ fn the_version_names_commit_and_wire_format() {
     assert_eq!(passes(&["-V"]), expected);
 }
 
+/// Runs a command line on a terminal of [`COLUMNS`]. Returns everything that it shows.
+fn on_narrow_terminal(line: &str, session: &Session) -> String {
+    let line = format!("stty cols {COLUMNS} rows 24; exec {} {line}", env!("CARGO_BIN_EXE_rackloom"));
+    let output = Command::new("script")
+        .args(["-qfec", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("XDG_RUNTIME_DIR", &session.path)
+        .env_remove("COLUMNS")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script starts");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Returns the lines without the codes of terminals.
+fn plain_lines(shown: &str) -> Vec<String> {
+    let plain = |line: &str| {
+        let mut parts = line.split("\u{1b}[");
+        let mut plain = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            plain += part.split_once(|end: char| end.is_ascii_alphabetic()).map_or("", |(_, rest)| rest);
+        }
+        plain
+    };
+    shown.split(['\r', '\n']).map(plain).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    if !is_there("script") {
+        not_tried("there is no `script`, which makes terminals");
+        return;
+    }
+    let session = Session::begin();
+    let (ring, missing) = (topology("ring-4.yaml"), Path::new("no-such-rack.yaml"));
+    session.passes(&["up", text(&small_ring("up"))]);
+    let [ring, missing] = [&ring, missing].map(text);
+    let commands = ["check", "sim", "campaign"].map(|command| format!("{command} {ring}"));
+    let [check, sim, campaign] = commands;
+    for (line, part) in [
+        ("status", "node: n0"),
+        (&check, "link: n0--n1"),
+        (&sim, "verdict: pass"),
+        (&format!("{sim} --json -"), "\"verdict\": \"pass\""),
+        (&format!("{campaign} --runs 3"), "3 fault scripts"),
+        (&format!("sim {missing}"), "hint:"),
+        ("--help", "Usage"),
+        ("run --help", "--collective"),
+        ("inject link --help", "--loss"),
+        ("init", "template: ring"),
+    ] {
+        let shown = plain_lines(&on_narrow_terminal(line, &session));
+        assert!(shown.iter().any(|line| line.contains(part)), "{line}: no {part} in {shown:#?}");
+        let is_json = line.ends_with('-');
+        let wide = shown.iter().filter(|line| line.chars().count() > COLUMNS).collect::<Vec<_>>();
+        // Programs read JSON, and its lines stay whole.
+        assert_eq!(wide.is_empty(), !is_json, "{line}: {wide:#?}");
+    }
+    // In a pipe nothing is changed.
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().expect("a line");
+    assert!(widest(&passes(&["check", ring])) > COLUMNS);
+    session.passes(&["down"]);
+}
+
+#[test]
+fn errors_on_a_terminal_have_colours_unless_they_are_refused() {
+    if !is_there("script") {
+        not_tried("there is no `script`, which makes terminals");
+        return;
+    }
+    let session = Session::begin();
+    let shown = on_narrow_terminal("sim no-such-rack.yaml", &session);
+    assert!(shown.contains("\u{1b}[1;31merror:\u{1b}[0m ") && shown.contains("\u{1b}[1;36mhint:\u{1b}[0m "));
+    let line = format!("NO_COLOR=1 {} sim no-such-rack.yaml", env!("CARGO_BIN_EXE_rackloom"));
+    let output = Command::new("script").args(["-qfec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    let shown = String::from_utf8(output.expect("script starts").stdout).expect("text");
+    assert!(shown.contains("error: ") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(!refused(&["sim", "no-such-rack.yaml"]).contains('\u{1b}'), "a pipe is no terminal");
+}

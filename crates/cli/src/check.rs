@@ -29,7 +29,7 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
         }
         SchemaOf::Recommend => written_schema::<crate::recommend::Recommendation>("rackloom recommend"),
     };
-    reporting::print_text(&Output { json: None }, &format!("{schema:#}"))?;
+    reporting::print_data(&format!("{schema:#}"))?;
     Ok(Exit::Pass)
 }
 

@@ -32,6 +32,7 @@ mod standing;
 mod submitted;
 mod sweep;
 mod tally;
+mod terminal;
 mod time_limit;
 mod trace;
 mod workload;
@@ -53,6 +54,7 @@ use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    terminal::measure_output();
     let result = arguments::parse().and_then(|arguments| {
         #[cfg(feature = "planted-bugs")]
         plant()?;

@@ -15,13 +15,16 @@ use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
+use crate::reporting::{must_be_writable_at, must_be_writable_in, print_data, print_text};
 use crate::tally::Tally;
 
 /// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     if arguments.name == "list" {
-        print(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
+        match arguments.json {
+            true => print_data(&show::list_as_json(all()))?,
+            false => print(&show::list(all()))?,
+        }
         return Ok(Exit::Pass);
     }
     let chosen = chosen(arguments)?;
@@ -51,7 +54,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     }
     drop(tally);
     if arguments.json {
-        print(&show::as_json(&findings))?;
+        print_data(&show::as_json(&findings))?;
     } else if is_all {
         print(&show::summary(&findings))?;
     }
