@@ -41,6 +41,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
+    insta::assert_snapshot!("help-init", help(&["init", "--help"]));
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
     insta::assert_snapshot!("help-job", help(&["job", "--help"]));
     insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
@@ -101,6 +102,7 @@ fn every_option_is_in_the_document() {
         "decode",
         "experiment",
         "calibrate",
+        "init",
         "job submit",
         "job list",
         "job cancel",

@@ -55,6 +55,57 @@ fn the_version_names_commit_and_wire_format() {
     assert_eq!(passes(&["-V"]), expected);
 }
 
+/// Returns the names of the templates, from the list that the command prints.
+fn templates() -> Vec<String> {
+    let list = passes(&["init"]);
+    let rows = list.lines().skip(1).take_while(|line| !line.is_empty());
+    rows.map(|row| row.split(' ').next().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn every_template_is_a_rack_that_runs_or_a_script_that_plays() {
+    let names = templates();
+    for name in ["star", "ring", "full-mesh", "leaf-spine", "torus", "faults"] {
+        assert!(names.iter().any(|one| one == name), "{names:?}");
+    }
+    let folder = scratch("templates");
+    std::fs::create_dir(&folder).expect("the folder can be written");
+    let file = |name: &str| folder.join(format!("{name}.yaml"));
+    for name in &names {
+        let path = file(name);
+        passes(&["init", name, "-o", text(&path)]);
+        let written = std::fs::read_to_string(&path).expect("it was written");
+        assert_eq!(written, passes(&["init", name]));
+        assert!(written.starts_with("# ") && written.lines().all(|line| line.chars().count() <= 140));
+    }
+    for name in names.iter().filter(|name| *name != "faults") {
+        passes(&["check", text(&file(name))]);
+        let begin = Instant::now();
+        let output = passes(&["sim", text(&file(name))]);
+        assert!(output.contains("verdict: pass"), "{name}: {output}");
+        // Without load and optimisation the longest takes half a second.
+        assert!(begin.elapsed() < Duration::from_secs(30), "{name} took {:?}", begin.elapsed());
+    }
+    let script = file("faults");
+    let more = ["--repetitions", "20", "--sizes", "256KiB", "--faults", text(&script), "--json", "-"];
+    let report: Value = serde_json::from_str(&passes(&[&["sim", text(&file("ring"))], &more[..]].concat()))
+        .expect("a report");
+    let events = report["faults"].as_array().expect("a list of events");
+    assert!(!events.is_empty() && events.iter().all(|event| event["times"].as_u64() > Some(0)), "{events:?}");
+}
+
+#[test]
+fn a_file_is_replaced_only_if_that_is_requested() {
+    let path = rack_file("mine");
+    let error = refused(&["init", "ring", "-o", text(&path)]);
+    assert!(error.contains("this file exists") && error.contains("hint:  ") && error.contains("--force"));
+    assert_eq!(std::fs::read_to_string(&path).expect("a file"), "mine");
+    passes(&["init", "ring", "-o", text(&path), "--force"]);
+    assert_eq!(std::fs::read_to_string(&path).expect("a file"), passes(&["init", "ring"]));
+    assert!(refused(&["init", "rong"]).contains("did you mean ring?"));
+    assert!(refused(&["init", "ring", "-o", "/no/such/folder/a.yaml"]).contains("cannot write this file"));
+}
+
 /// Runs a command line on a terminal of [`COLUMNS`]. Returns everything that it shows.
 fn on_narrow_terminal(line: &str, session: &Session) -> String {
     let line = format!("stty cols {COLUMNS} rows 24; exec {} {line}", env!("CARGO_BIN_EXE_rackloom"));

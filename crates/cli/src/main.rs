@@ -20,6 +20,7 @@ mod experiment;
 mod failure;
 mod gpu;
 mod graph;
+mod init;
 mod present;
 mod progress;
 mod recommend;
@@ -104,6 +105,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
+        Command::Init(arguments) => init::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),

@@ -17,6 +17,7 @@ mod overrides;
 mod recommend;
 mod recording;
 mod schedule;
+mod shell;
 mod submitted;
 mod sweep;
 mod workload;
@@ -42,6 +43,7 @@ pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
 pub(crate) use self::recording::RecordingOptions;
 pub(crate) use self::schedule::ScheduleArguments;
+pub(crate) use self::shell::{CompletionsArguments, InitArguments, ManArguments};
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
 };
@@ -139,6 +141,9 @@ pub(crate) enum Command {
     /// Show the GPUs of this machine
     #[command(after_help = EXITS)]
     Gpu(GpuArguments),
+    /// Write a rack file or a fault script to start from
+    #[command(after_help = EXITS)]
+    Init(InitArguments),
     /// Take a vacant seat of a rack that is up, in this process
     ///
     /// Without `--join`, the command reads its start order from a socket that `run` and `up` pass to their members.

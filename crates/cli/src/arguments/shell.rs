@@ -1,0 +1,23 @@
+//! Arguments of commands that help in a shell: `init`, `completions`, `man`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::init;
+
+/// Options of `rackloom init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// The template; a list of all if absent
+    #[arg(value_parser = PossibleValuesParser::new(init::values()))]
+    pub(crate) template: Option<String>,
+    /// File to write; standard output if absent
+    #[arg(short, long, value_name = "FILE", requires = "template")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
