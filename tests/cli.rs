@@ -42,6 +42,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
     insta::assert_snapshot!("help-init", help(&["init", "--help"]));
+    insta::assert_snapshot!("help-completions", help(&["completions", "--help"]));
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
     insta::assert_snapshot!("help-job", help(&["job", "--help"]));
     insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
@@ -103,6 +104,7 @@ fn every_option_is_in_the_document() {
         "experiment",
         "calibrate",
         "init",
+        "completions",
         "job submit",
         "job list",
         "job cancel",

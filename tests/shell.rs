@@ -106,6 +106,115 @@ fn a_file_is_replaced_only_if_that_is_requested() {
     assert!(refused(&["init", "ring", "-o", "/no/such/folder/a.yaml"]).contains("cannot write this file"));
 }
 
+/// Bash with the completions of the command.
+struct Bash<'s> {
+    session: &'s Session,
+}
+
+impl Bash<'_> {
+    /// Returns the candidates for the last word, and the time that the shell waited.
+    fn complete(&self, words: &[&str]) -> (Vec<String>, Duration) {
+        let script = format!(
+            "source <('{program}' completions bash) || exit 1\n\
+             COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); COMP_TYPE=9\n\
+             _clap_complete_rackloom rackloom \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            program = env!("CARGO_BIN_EXE_rackloom")
+        );
+        let begin = Instant::now();
+        let output = Command::new("bash")
+            .args(["--norc", "-c", &script, "bash"])
+            .args(words)
+            .env("XDG_RUNTIME_DIR", &self.session.path)
+            .stdin(Stdio::null())
+            .output()
+            .expect("bash starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
+        let found = String::from_utf8(output.stdout).expect("text");
+        (found.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(), begin.elapsed())
+    }
+
+    /// Returns the candidates that are no options.
+    fn names(&self, line: &str) -> Vec<String> {
+        let (mut names, _) = self.complete(&line.split(' ').collect::<Vec<_>>());
+        names.retain(|name| !name.starts_with('-'));
+        names
+    }
+}
+
+fn small_ring(name: &str) -> PathBuf {
+    rack_file(&format!("name: {name}\nshape: {{ring: {{nodes: 3}}}}\njob: none\n"))
+}
+
+#[test]
+fn bash_completes_commands_and_the_names_of_racks_that_are_up() {
+    if !is_there("bash") {
+        not_tried("there is no bash");
+        return;
+    }
+    let session = Session::begin();
+    let bash = Bash { session: &session };
+    assert_eq!(bash.names("rackloom stat"), ["status"]);
+    assert_eq!(bash.names("rackloom experiment loss-s"), ["loss-sweep"]);
+    assert_eq!(bash.names("rackloom init leaf"), ["leaf-spine"]);
+    assert_eq!(bash.names("rackloom status "), [""; 0], "no rack is up");
+    let star = rack_file("name: star\nshape: {star: {nodes: 2, planes: 1}}\njob: none\n");
+    session.passes(&["up", text(&small_ring("ring"))]);
+    session.passes(&["up", text(&star), "--vacant", "n1"]);
+    assert_eq!(bash.names("rackloom status "), ["ring", "star"]);
+    assert_eq!(bash.names("rackloom down st"), ["star"]);
+    assert_eq!(bash.names("rackloom inject --rack "), ["ring", "star"]);
+    assert_eq!(bash.names("rackloom job submit --rack r"), ["ring"]);
+    assert_eq!(bash.names("rackloom inject --rack star node "), ["n0", "n1", "s0"]);
+    assert_eq!(bash.names("rackloom inject node "), ["n0", "n1", "n2", "s0"], "of both racks, once");
+    let links = ["n0--n1", "n1--n2", "n2--n0", "all", "n0", "n1", "n2"];
+    assert_eq!(bash.names("rackloom inject --rack ring link "), links);
+    assert_eq!(bash.names("rackloom inject --rack=ring link n1-"), ["n1--n2"]);
+    assert_eq!(bash.names("rackloom down star --seat "), ["n0", "s0"]);
+    assert_eq!(bash.names("rackloom exec --rack star --seat "), ["n1"]);
+    assert_eq!(bash.names("rackloom exec --rack star --seats n0,"), ["n0,n1"]);
+    assert_eq!(bash.names("rackloom seat --join "), ["star/n1"]);
+}
+
+/// A supervisor that is stopped accepts connections and never answers.
+#[test]
+fn a_rack_that_does_not_answer_is_left_out() {
+    if !is_there("bash") {
+        not_tried("there is no bash");
+        return;
+    }
+    let session = Session::begin();
+    let bash = Bash { session: &session };
+    let star = rack_file("name: star\nshape: {star: {nodes: 2, planes: 1}}\njob: none\n");
+    session.passes(&["up", text(&small_ring("ring"))]);
+    session.passes(&["up", text(&star)]);
+    let status: Value = serde_json::from_str(&session.passes(&["status", "star", "--json"])).expect("JSON");
+    let pid = status["racks"][0]["pid"].as_i64().expect("a process") as i32;
+    let supervisor = Pid::from_raw(pid).expect("no zero");
+    send(supervisor, Signal::STOP);
+    let (found, took) = bash.complete(&["rackloom", "inject", "node", ""]);
+    send(supervisor, Signal::CONT);
+    let names: Vec<_> = found.iter().filter(|name| !name.starts_with('-')).collect();
+    assert_eq!(names, ["n0", "n1", "n2"], "the members of the rack that answers");
+    assert!(took < COMPLETION_TIMEOUT, "the shell waited {took:?}");
+}
+
+#[test]
+fn every_shell_has_a_script() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = passes(&["completions", shell]);
+        assert!(script.contains("RACKLOOM_COMPLETE") && script.contains("rackloom"), "{shell}: {script}");
+    }
+    assert!(refused(&["completions", "korn"]).contains("bash, elvish, fish, powershell, zsh"));
+    for shell in ["zsh", "fish"].into_iter().filter(|shell| is_there(shell)) {
+        let path = scratch("script");
+        std::fs::write(&path, passes(&["completions", shell])).expect("it can be written");
+        let checked = Command::new(shell).arg("-n").arg(&path).status().expect("it starts");
+        assert!(checked.success(), "{shell} cannot read its script");
+    }
+}
+
 /// Runs a command line on a terminal of [`COLUMNS`]. Returns everything that it shows.
 fn on_narrow_terminal(line: &str, session: &Session) -> String {
     let line = format!("stty cols {COLUMNS} rows 24; exec {} {line}", env!("CARGO_BIN_EXE_rackloom"));

@@ -13,6 +13,7 @@ mod arguments;
 mod calibrate;
 mod campaign;
 mod check;
+mod completion;
 mod decode;
 mod exec;
 mod exit;
@@ -55,6 +56,7 @@ use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    completion::answer_shell();
     terminal::measure_output();
     let result = arguments::parse().and_then(|arguments| {
         #[cfg(feature = "planted-bugs")]
@@ -106,6 +108,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Init(arguments) => init::run(&arguments).map(ExitCode::from),
+        Command::Completions(arguments) => completion::print(&arguments.shell).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),

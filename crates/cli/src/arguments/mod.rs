@@ -144,6 +144,9 @@ pub(crate) enum Command {
     /// Write a rack file or a fault script to start from
     #[command(after_help = EXITS)]
     Init(InitArguments),
+    /// Print the completions of a shell, with the names of racks that are up
+    #[command(after_help = EXITS)]
+    Completions(CompletionsArguments),
     /// Take a vacant seat of a rack that is up, in this process
     ///
     /// Without `--join`, the command reads its start order from a socket that `run` and `up` pass to their members.

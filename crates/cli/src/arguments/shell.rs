@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use crate::completion;
 use crate::init;
 
 /// Options of `rackloom init`.
@@ -19,5 +20,13 @@ pub(crate) struct InitArguments {
     /// Replace a file that exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+}
+
+/// Options of `rackloom completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_parser = PossibleValuesParser::new(completion::shells()))]
+    pub(crate) shell: String,
 }
 
