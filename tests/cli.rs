@@ -43,6 +43,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
     insta::assert_snapshot!("help-init", help(&["init", "--help"]));
     insta::assert_snapshot!("help-completions", help(&["completions", "--help"]));
+    insta::assert_snapshot!("help-man", help(&["man", "--help"]));
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
     insta::assert_snapshot!("help-job", help(&["job", "--help"]));
     insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
@@ -105,6 +106,7 @@ fn every_option_is_in_the_document() {
         "calibrate",
         "init",
         "completions",
+        "man",
         "job submit",
         "job list",
         "job cancel",

@@ -106,6 +106,52 @@ fn a_file_is_replaced_only_if_that_is_requested() {
     assert!(refused(&["init", "ring", "-o", "/no/such/folder/a.yaml"]).contains("cannot write this file"));
 }
 
+#[test]
+fn every_command_has_a_manual_page_with_its_options() {
+    let folder = scratch("pages");
+    passes(&["man", text(&folder)]);
+    let page = |name: &str| {
+        let path = folder.join(format!("{name}.1"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    assert_eq!(passes(&["man"]).trim_end(), page("rackloom").trim_end());
+    let mut left: Vec<Vec<String>> = vec![Vec::new()];
+    let mut pages = 0;
+    while let Some(command) = left.pop() {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let help = passes(&[&words[..], &["--help"]].concat());
+        let page = page(&[&["rackloom"], &words[..]].concat().join("-")).replace("\\-", "-");
+        pages += 1;
+        for line in help.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
+            let options = line.split(", ").map(|part| part.split([' ', '[', '.']).next().expect("an option"));
+            for option in options.filter(|option| option.starts_with('-')) {
+                assert!(page.contains(option), "the page of {words:?} lacks {option}");
+            }
+        }
+        let commands = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+        let rows = commands.lines().take_while(|line| !line.is_empty());
+        let names = rows.filter(|row| row.starts_with("  ") && !row.starts_with("   "));
+        for name in names.filter_map(|row| row.split_whitespace().next()).filter(|name| *name != "help") {
+            left.push([&command[..], &[name.to_owned()]].concat());
+        }
+    }
+    let files = std::fs::read_dir(&folder).expect("the folder").count();
+    assert_eq!(files, pages, "there is a page of a command that help does not list");
+    if !is_there("man") {
+        not_tried("there is no `man` that formats pages");
+        return;
+    }
+    let shown = Command::new("man")
+        .args(["-l", "--warnings", text(&folder.join("rackloom-sim.1"))])
+        .env("MANPAGER", "cat")
+        .output()
+        .expect("man starts");
+    let errors = String::from_utf8_lossy(&shown.stderr);
+    assert!(shown.status.success() && errors.is_empty(), "{errors}");
+    let shown = String::from_utf8_lossy(&shown.stdout).replace('\u{8}', "");
+    assert!(shown.contains("--threads"), "{shown}");
+}
+
 /// Bash with the completions of the command.
 struct Bash<'s> {
     session: &'s Session,

@@ -22,6 +22,7 @@ mod failure;
 mod gpu;
 mod graph;
 mod init;
+mod man;
 mod present;
 mod progress;
 mod recommend;
@@ -109,6 +110,7 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Init(arguments) => init::run(&arguments).map(ExitCode::from),
         Command::Completions(arguments) => completion::print(&arguments.shell).map(ExitCode::from),
+        Command::Man(arguments) => man::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),

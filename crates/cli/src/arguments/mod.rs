@@ -147,6 +147,9 @@ pub(crate) enum Command {
     /// Print the completions of a shell, with the names of racks that are up
     #[command(after_help = EXITS)]
     Completions(CompletionsArguments),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = EXITS)]
+    Man(ManArguments),
     /// Take a vacant seat of a rack that is up, in this process
     ///
     /// Without `--join`, the command reads its start order from a socket that `run` and `up` pass to their members.

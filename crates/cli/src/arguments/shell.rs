@@ -30,3 +30,10 @@ pub(crate) struct CompletionsArguments {
     pub(crate) shell: String,
 }
 
+/// Options of `rackloom man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Directory for the pages of all commands, which is created if needed; if absent, the page of `rackloom` on standard output
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
