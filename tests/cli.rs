@@ -41,6 +41,8 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
+    insta::assert_snapshot!("help-capture", help(&["capture", "--help"]));
+    insta::assert_snapshot!("help-extcap", help(&["extcap", "--help"]));
     insta::assert_snapshot!("help-init", help(&["init", "--help"]));
     insta::assert_snapshot!("help-completions", help(&["completions", "--help"]));
     insta::assert_snapshot!("help-man", help(&["man", "--help"]));
@@ -104,6 +106,8 @@ fn every_option_is_in_the_document() {
         "decode",
         "experiment",
         "calibrate",
+        "capture",
+        "extcap",
         "init",
         "completions",
         "man",

@@ -5,7 +5,7 @@
 //! the same file.
 //!
 //! Modules: [`block`] (pcapng, written) · [`reader`] (pcapng and classic pcap, read) · [`heading`] (names of the link and the members) ·
-//! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`mod@join`] (several ends make
+//! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`growing`] (a file that is still written) · [`mod@join`] (several ends make
 //! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with
 //! frames of this one) · [`line`](mod@line) (a frame as one line).
 //!
@@ -18,6 +18,7 @@ mod classic;
 pub mod comment;
 pub mod describe;
 pub mod foreign;
+pub mod growing;
 pub mod heading;
 pub mod join;
 pub mod line;

@@ -44,6 +44,8 @@ enum Names {
     VacantSeatsOfRacks,
     /// Links, and members, which stand for all of their links.
     Links,
+    /// Links of racks that record frames.
+    CapturedLinks,
     Experiments,
 }
 
@@ -104,7 +106,8 @@ fn names_of(command: &str, argument: &str) -> Option<Names> {
         ("down", "seat") => Some(Names::TakenSeats),
         ("seat", "join") => Some(Names::VacantSeatsOfRacks),
         ("node" | "add-node", "node") | ("partition", "members") => Some(Names::Members),
-        ("link", "place") | ("capture", "link") => Some(Names::Links),
+        ("link", "place") => Some(Names::Links),
+        ("capture", "link") => Some(Names::CapturedLinks),
         ("experiment", "name") => Some(Names::Experiments),
         _ => None,
     }
@@ -138,6 +141,11 @@ fn all_candidates(names: Names) -> Vec<CompletionCandidate> {
                 seats.map(CompletionCandidate::new).collect::<Vec<_>>()
             };
             statuses(deadline).iter().flat_map(of_rack).collect()
+        }
+        Names::CapturedLinks => {
+            let statuses = statuses(deadline);
+            let recording = statuses.iter().filter(|rack| rack.captures.is_some());
+            recording.flat_map(link_names).map(CompletionCandidate::new).collect()
         }
         Names::Links => {
             let statuses = statuses(deadline);
@@ -246,6 +254,8 @@ mod tests {
             "exec seats",
             "env seat",
             "seat join",
+            "capture rack",
+            "capture link",
             "experiment name",
         ] {
             assert!(found.iter().any(|one| one == expected), "{expected} is not among {found:?}");

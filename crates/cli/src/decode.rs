@@ -82,7 +82,11 @@ pub(crate) fn run(arguments: &DecodeArguments) -> Result<Exit, Failure> {
             File::open(&arguments.file).map_err(|error| failure_of(&ReadError::Io(error), arguments))?,
         ),
     };
-    let mut output = BufWriter::new(io::stdout().lock());
+    // Frames that arrive one by one are shown one by one.
+    let mut output: Box<dyn Write> = match arguments.file.as_os_str() == STANDARD_INPUT {
+        true => Box::new(io::stdout().lock()),
+        false => Box::new(BufWriter::new(io::stdout().lock())),
+    };
     let shown = show(arguments, Reader::new(BufReader::new(input)), &mut output);
     let flushed = output.flush();
     match shown.and_then(|()| flushed.map_err(PrintError::Output)) {

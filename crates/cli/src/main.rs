@@ -4,7 +4,7 @@
 //! arguments, presentation, and commands that use other crates.
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
-//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
+//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) · `capture` (frames of a rack that is up) ·
 //! `gpu` · `init`, `completion` and `man` (help in a shell) · `terminal` · `present` and `reporting` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
@@ -12,6 +12,7 @@
 mod arguments;
 mod calibrate;
 mod campaign;
+mod capture;
 mod check;
 mod completion;
 mod decode;
@@ -108,6 +109,8 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
+        Command::Capture(arguments) => capture::run(&arguments).map(ExitCode::from),
+        Command::Extcap(arguments) => capture::extcap(&arguments).map(ExitCode::from),
         Command::Init(arguments) => init::run(&arguments).map(ExitCode::from),
         Command::Completions(arguments) => completion::print(&arguments.shell).map(ExitCode::from),
         Command::Man(arguments) => man::run(&arguments).map(ExitCode::from),

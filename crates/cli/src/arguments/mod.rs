@@ -3,6 +3,7 @@
 //! Doc comments of arguments are the help texts. No code here reads a file or checks a plan.
 
 mod campaign;
+mod capture;
 mod complaint;
 mod declared;
 mod exec;
@@ -29,6 +30,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rackloom_plan::{PayloadMode, WireKind};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine, Failing, PartKind};
+pub(crate) use self::capture::{CaptureArguments, ExtcapArguments};
 pub(crate) use self::complaint::{parse, sim_arguments};
 use self::declared::{meaning, named, summary};
 pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
@@ -104,6 +106,12 @@ pub(crate) enum Command {
     /// Print the frames of a capture, one line per frame
     #[command(after_help = EXITS)]
     Decode(DecodeArguments),
+    /// Write the frames of a link of a rack that is up, as they are recorded, until Ctrl-C or the end of the rack
+    #[command(after_help = EXITS)]
+    Capture(CaptureArguments),
+    /// Answer Wireshark, which shows links of racks that are up as interfaces
+    #[command(after_help = EXITS)]
+    Extcap(ExtcapArguments),
     /// Print a JSON schema of rack files, fault scripts, reports, or results of campaigns and searches
     Schema(SchemaArguments),
     /// Start a rack in the background; it stays up until `rackloom down`

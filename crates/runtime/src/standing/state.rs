@@ -1,6 +1,6 @@
 //! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
-use rackloom_control::request::{ActiveFault, MemberStatus, PROCESS, PROTOCOL, RackStatus};
+use rackloom_control::request::{ActiveFault, CaptureStatus, MemberStatus, PROCESS, PROTOCOL, RackStatus};
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
@@ -96,6 +96,9 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         ip: supervisor.ip.clone(),
         device_ports: plan.process_ports_of(NodeId(0)).first().map(Vec::len),
         submitted: None,
+        captures: supervisor
+            .captures()
+            .map(|files| CaptureStatus { directory: files.directory().to_owned(), run: clock.origin_ns() }),
     }
 }
 
