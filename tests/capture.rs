@@ -325,6 +325,60 @@ fn decode_shows_the_selected_frames() {
     assert!(lines(&["--kind", "atomic"]).is_empty());
 }
 
+/// Writes the frames of a capture as a classic pcap file with times in nanoseconds.
+fn as_classic(path: &Path, is_big_endian: bool) -> PathBuf {
+    let capture = std::fs::File::open(path).expect("a capture");
+    let mut reader = rackloom_capture::Reader::new(std::io::BufReader::new(capture));
+    let number = |number: u32| if is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
+    let version = if is_big_endian { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
+    let mut file = [number(0xa1b2_3c4d), version].concat();
+    file.extend([0, 0, 1 << 18, 1].map(number).concat());
+    while let Some(record) = reader.next_record().expect("it is whole") {
+        let length = record.frame.len() as u32;
+        let (seconds, fraction) = (record.timestamp_ns / 1_000_000_000, record.timestamp_ns % 1_000_000_000);
+        file.extend([seconds as u32, fraction as u32, length, length].map(number).concat());
+        file.extend_from_slice(record.frame);
+    }
+    let classic = scratch("classic.pcap");
+    std::fs::write(&classic, file).expect("it can be written");
+    classic
+}
+
+#[test]
+fn decode_reads_classic_files_and_standard_input() {
+    let path = small_capture();
+    let frames = |ended: support::Ended| {
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let lines = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let expected = frames(decode(&path, &["--json"]));
+    assert!(expected.len() > 4);
+    for is_big_endian in [false, true] {
+        let found = frames(decode(&as_classic(&path, is_big_endian), &["--json"]));
+        assert_eq!(found.len(), expected.len());
+        for (found, mut expected) in found.into_iter().zip(expected.clone()) {
+            // A classic file has neither names nor directions nor comments.
+            expected["interface"] = "".into();
+            expected["direction"] = "unknown".into();
+            expected["comments"] = serde_json::json!([]);
+            assert_eq!(found, expected);
+        }
+    }
+    let piped = |options: &[&str]| {
+        let command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"))
+            .args(["decode", "-"])
+            .args(options)
+            .stdin(std::fs::File::open(&path).expect("a capture"))
+            .output()
+            .expect("it starts");
+        assert!(command.status.success(), "{}", String::from_utf8_lossy(&command.stderr));
+        String::from_utf8(command.stdout).expect("text")
+    };
+    assert_eq!(piped(&["--kind", "hello"]), decode(&path, &["--kind", "hello"]).stdout);
+    assert_eq!(piped(&[]), decode(&path, &[]).stdout);
+}
+
 #[test]
 fn decode_refuses_unreadable_files_with_position_and_hint() {
     let path = small_capture();
@@ -337,8 +391,8 @@ fn decode_refuses_unreadable_files_with_position_and_hint() {
     std::fs::write(&classic, [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]).expect("it can be written");
     let cases = [
         (torn, ["the file ends within a block", ", byte "]),
-        (decode(&classic, &[]), ["this is a classic pcap file", "editcap"]),
-        (decode(&rack_file(RING), &[]), ["this is no pcapng file", "where: "]),
+        (decode(&classic, &[]), ["the file ends within a block", ", byte 0"]),
+        (decode(&rack_file(RING), &[]), ["this is neither a pcapng nor a pcap file", "where: "]),
         (decode(Path::new("no-such.pcapng"), &[]), ["cannot read: No such file", "where: no-such.pcapng"]),
         (decode(Path::new("/"), &[]), ["cannot read: ", "where: /"]),
     ];

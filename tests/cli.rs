@@ -42,6 +42,11 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
+    insta::assert_snapshot!("help-capture", help(&["capture", "--help"]));
+    insta::assert_snapshot!("help-extcap", help(&["extcap", "--help"]));
+    insta::assert_snapshot!("help-init", help(&["init", "--help"]));
+    insta::assert_snapshot!("help-completions", help(&["completions", "--help"]));
+    insta::assert_snapshot!("help-man", help(&["man", "--help"]));
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
     insta::assert_snapshot!("help-job", help(&["job", "--help"]));
     insta::assert_snapshot!("help-job-submit", help(&["job", "submit", "--help"]));
@@ -103,6 +108,11 @@ fn every_option_is_in_the_document() {
         "decode",
         "experiment",
         "calibrate",
+        "capture",
+        "extcap",
+        "init",
+        "completions",
+        "man",
         "job submit",
         "job list",
         "job cancel",

@@ -14,7 +14,8 @@ fn text(path: &Path) -> &str {
 /// Simulates an all-reduce with these options and returns the file of its report.
 fn report(options: &[&str]) -> PathBuf {
     let (file, rack) = (scratch("report.json"), topology("ring-4.yaml"));
-    let arguments = ["sim", text(&rack), "--collective", "all-reduce", "--bytes", "64KiB", "--json", text(&file)];
+    let arguments =
+        ["sim", text(&rack), "--collective", "all-reduce", "--bytes", "64KiB", "--json", text(&file)];
     let ended = rackloom(&arguments).with(options).finish();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     file
@@ -63,7 +64,11 @@ fn several_seeds_are_pairs_and_the_result_is_json_of_its_schema() {
     let schema = rackloom(&["schema", "diff"]).finish().stdout;
     let schema: Value = serde_json::from_str(&schema).expect("the schema is JSON");
     let valid = jsonschema::validator_for(&schema).expect("a schema");
-    assert!(valid.is_valid(&result), "{:?}", valid.iter_errors(&result).next().map(|error| error.to_string()));
+    assert!(
+        valid.is_valid(&result),
+        "{:?}",
+        valid.iter_errors(&result).next().map(|error| error.to_string())
+    );
 }
 
 #[test]
@@ -77,7 +82,8 @@ fn files_that_are_no_reports_and_bad_thresholds_are_refused() {
         assert!(ended.stderr.contains(text), "{}", ended.stderr);
     };
     refused(&bad, &[], "truncated");
-    std::fs::write(&bad, whole.replace("\"version\": \"0.2", "\"version\": \"0.1")).expect("it can be written");
+    std::fs::write(&bad, whole.replace("\"version\": \"0.2", "\"version\": \"0.1"))
+        .expect("it can be written");
     refused(&bad, &[], "0.1");
     refused(&good, &["--fail-over", "much"], "much");
     refused(&good, &["--fail-over", "tempo=5%"], "tempo");

@@ -206,7 +206,10 @@ fn a_status_is_printed_again_after_each_interval() {
         .collect();
     assert!(uptimes.is_sorted_by(|one, next| one < next), "{uptimes:?}");
     let member = &status(&session)["members"][0];
-    assert!(member["processor_ns"].as_u64() > Some(0) && member["incarnation"].as_u64() > Some(0), "{member}");
+    assert!(
+        member["processor_ns"].as_u64() > Some(0) && member["incarnation"].as_u64() > Some(0),
+        "{member}"
+    );
     session.passes(&["down"]);
 }
 
@@ -247,7 +250,8 @@ fn metrics_are_served_to_those_who_request_them_right() {
     let address = address.unwrap_or_else(|| panic!("no address in {printed}"));
     session.passes(&["inject", "link", "n0--n1", "--loss", "50%"]);
     within(TIMEOUT, "the fault in the metrics", || {
-        let answer = http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n");
+        let answer =
+            http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.trim_end().ends_with("# EOF"), "{answer}");
         assert!(answer.contains("rackloom_link_sent_frames_total{"), "{answer}");
         answer.contains("loss n0--n1").then_some(())

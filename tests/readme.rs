@@ -11,13 +11,14 @@ use std::path::PathBuf;
 use support::{rackloom, root, scratch};
 
 /// Pages whose commands run one after the other, in a folder with the rack files that the page shows.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "docs/index.md",
     "docs/tutorial.md",
     "docs/how-to/compare-topologies.md",
     "docs/how-to/sweeps.md",
     "docs/how-to/inject-faults.md",
     "docs/how-to/standing-rack.md",
+    "docs/how-to/shell.md",
     "docs/how-to/read-frames.md",
     "docs/how-to/draw-a-rack.md",
     "docs/explanation/collectives.md",

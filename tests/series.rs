@@ -59,9 +59,8 @@ fn the_series_of_processes_have_each_operation_once() {
     let report =
         run(&topology("ring-4.yaml")).with(&options).with(&["--series", text(&series)]).finish().passed();
     let sums = sums(&series);
-    let successes = |kind: &Value| {
-        kind["count"].as_u64().expect("a number") - kind["errors"].as_u64().expect("a number")
-    };
+    let successes =
+        |kind: &Value| kind["count"].as_u64().expect("a number") - kind["errors"].as_u64().expect("a number");
     let counted: u64 = report["operations"].as_array().expect("operations").iter().map(successes).sum();
     assert_eq!(sum_of(&sums, "operations"), counted);
     assert!(sum_of(&sums, "bytes") > 4 * 64 * 1024, "the ring sends more than each array once");

@@ -1,11 +1,11 @@
-//! Captures: frames of a link as a pcapng file, and such a file as text.
+//! Captures: frames of a link as a pcapng file, and such a file, or a classic pcap file, as text.
 //!
 //! A capture shows each frame once: on the interface of the end that sent it, as it went on the wire, with a comment for
 //! each event of the frame: injected faults, and the reason why a receiver did not use it. Other tools (Wireshark) read
 //! the same file.
 //!
-//! Modules: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (names of the link and the members) ·
-//! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`mod@join`] (several ends make
+//! Modules: [`block`] (pcapng, written) · [`reader`] (pcapng and classic pcap, read) · [`heading`] (names of the link and the members) ·
+//! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`growing`] (a file that is still written) · [`mod@join`] (several ends make
 //! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with
 //! frames of this one) · [`line`](mod@line) (a frame as one line).
 //!
@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+mod classic;
 pub mod comment;
 pub mod describe;
 pub mod foreign;
+pub mod growing;
 pub mod heading;
 pub mod join;
 pub mod line;

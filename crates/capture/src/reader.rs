@@ -1,7 +1,7 @@
-//! Reads pcapng files of any writer as a stream: one packet at a time.
+//! Reads pcapng files and classic pcap files of any writer as a stream: one packet at a time.
 //!
 //! Both byte orders, any unit of time, any number of sections and interfaces. Blocks of other types are
-//! skipped, as the format requires. Invalid bytes are an error with the reason, the offset and a hint. The usual error is a
+//! skipped, as the format requires. A classic file is one section with one interface. Invalid bytes are an error with the reason, the offset and a hint. The usual error is a
 //! file that ends within a block, because its writer was killed.
 //!
 //! The reader holds one block at a time, and allocates only for bytes that it has read.
@@ -9,11 +9,10 @@
 use std::io::{self, Read};
 
 use crate::block;
+use crate::classic::{self, Classic};
 
 /// Longest accepted block; frames are a hundred times shorter.
 const BLOCK_BYTES_MAX: u32 = 16 << 20;
-/// First bytes of files that are often mistaken for pcapng: classic captures, in both byte orders and units of time.
-const CLASSIC_MAGICS: [u32; 4] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1];
 
 /// Direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +133,12 @@ enum Filled {
     Partly,
 }
 
-/// A pcapng file that is being read.
+/// A file that is being read.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
+    /// Format of a classic file; `None` for pcapng, and before the beginning of the file is read.
+    classic: Option<Classic>,
     /// Offset of the block after this one.
     offset: u64,
     big_endian: bool,
@@ -158,6 +159,7 @@ impl<R: Read> Reader<R> {
     pub const fn new(input: R) -> Self {
         Self {
             input,
+            classic: None,
             offset: 0,
             big_endian: false,
             section: Section { number: 0, comments: Vec::new(), interfaces: Vec::new() },
@@ -174,6 +176,9 @@ impl<R: Read> Reader<R> {
     /// Returns the next packet; `None` at the end of the file.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         loop {
+            if let Some(format) = self.classic {
+                return self.classic_packet(format);
+            }
             let start = self.offset;
             let Some(kind) = self.next_block()? else {
                 return if self.section.number > 0 { Ok(None) } else { Err(ReadError::Empty) };
@@ -212,7 +217,11 @@ impl<R: Read> Reader<R> {
                 _ => return Err(malformed(start, "a section without a byte order")),
             };
         } else if self.section.number == 0 {
-            return Err(if CLASSIC_MAGICS.contains(&kind) { classic() } else { not_pcapng() });
+            if !classic::is_magic([head[0], head[1], head[2], head[3]]) {
+                return Err(not_pcapng());
+            }
+            self.begin_classic(head)?;
+            return Ok(Some(kind));
         }
         let length = [head[4], head[5], head[6], head[7]];
         let (kind, length) = if self.big_endian {
@@ -240,6 +249,56 @@ impl<R: Read> Reader<R> {
     fn append(&mut self, start: u64, bytes: u32) -> Result<(), ReadError> {
         let got = self.input.by_ref().take(u64::from(bytes)).read_to_end(&mut self.body)?;
         if got == bytes as usize { Ok(()) } else { Err(ReadError::Truncated { offset: start }) }
+    }
+
+    /// Reads the rest of the header of a classic file, which begins with `head`.
+    fn begin_classic(&mut self, head: [u8; 8]) -> Result<(), ReadError> {
+        let mut header = [0; classic::FILE_HEADER_BYTES];
+        self.append(0, (header.len() - head.len()) as u32)?;
+        header[..head.len()].copy_from_slice(&head);
+        header[head.len()..].copy_from_slice(&self.body);
+        let format = Classic::parse(&header).map_err(|what| malformed(0, &what))?;
+        let Classic { units_per_s, link_type, .. } = format;
+        let interface = Interface {
+            name: String::new(),
+            units_per_s: units_per_s.into(),
+            is_ethernet: link_type == block::ETHERNET,
+            link_type,
+        };
+        self.section = Section { number: 1, comments: Vec::new(), interfaces: vec![interface] };
+        self.offset = header.len() as u64;
+        self.classic = Some(format);
+        Ok(())
+    }
+
+    /// Returns the next packet of a classic file; `None` at its end.
+    fn classic_packet(&mut self, format: Classic) -> Result<Option<Record<'_>>, ReadError> {
+        let start = self.offset;
+        let mut header = [0; classic::PACKET_HEADER_BYTES];
+        match fill(&mut self.input, &mut header)? {
+            Filled::All => {}
+            Filled::Nothing => return Ok(None),
+            Filled::Partly => return Err(ReadError::Truncated { offset: start }),
+        }
+        let packet = format.packet(&header);
+        if packet.captured_bytes > BLOCK_BYTES_MAX {
+            return Err(malformed(start, &format!("a packet of {} bytes", packet.captured_bytes)));
+        }
+        self.body.clear();
+        self.append(start, packet.captured_bytes)?;
+        self.offset = start + header.len() as u64 + u64::from(packet.captured_bytes);
+        if let Some(interface) = self.section.interfaces.iter().find(|interface| !interface.is_ethernet) {
+            return Err(not_ethernet(interface.link_type));
+        }
+        Ok(Some(Record {
+            section: &self.section,
+            interface: 0,
+            timestamp_ns: packet.timestamp_ns,
+            direction: Direction::Unknown,
+            original_bytes: packet.original_bytes,
+            frame: &self.body,
+            comments: Vec::new(),
+        }))
     }
 
     fn begin_section(&mut self) {
@@ -280,8 +339,7 @@ impl<R: Read> Reader<R> {
             malformed(start, &format!("a packet of interface {number}, which has no description"))
         })?;
         if !interface.is_ethernet {
-            let what = format!("a capture of link type {}, which is not Ethernet", interface.link_type);
-            return Err(ReadError::Foreign { what, hint: "rackloom frames are Ethernet frames" });
+            return Err(not_ethernet(interface.link_type));
         }
         let (length, original_bytes) = (self.u32(12) as usize, self.u32(16));
         let frame = self.body.get(20..).and_then(|rest| rest.get(..length));
@@ -376,14 +434,14 @@ fn malformed(offset: u64, what: &str) -> ReadError {
     ReadError::Malformed { offset, what: what.to_owned() }
 }
 
-fn not_pcapng() -> ReadError {
-    let what = "this is no pcapng file".to_owned();
-    ReadError::Foreign { what, hint: "name a file that `--capture` or Wireshark wrote" }
+fn not_ethernet(link_type: u16) -> ReadError {
+    let what = format!("a capture of link type {link_type}, which is not Ethernet");
+    ReadError::Foreign { what, hint: "rackloom frames are Ethernet frames" }
 }
 
-fn classic() -> ReadError {
-    let what = "this is a classic pcap file".to_owned();
-    ReadError::Foreign { what, hint: "`editcap -F pcapng OLD NEW` makes pcapng of it" }
+fn not_pcapng() -> ReadError {
+    let what = "this is neither a pcapng nor a pcap file".to_owned();
+    ReadError::Foreign { what, hint: "name a file that `--capture`, tcpdump or Wireshark wrote" }
 }
 
 #[cfg(test)]
@@ -427,13 +485,55 @@ mod tests {
         assert!(matches!(read_all(&big_endian(&absurd)), Err(ReadError::Malformed { offset: 28, .. })));
     }
 
+    /// Returns a classic file in little endian, with two packets of four bytes.
+    fn classic_file(link_type: u8) -> Vec<u8> {
+        let header = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+        let packet = |second: u8| [second, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 9, 0, 0, 0, 1, 2, 3, second];
+        [&header[..], &[link_type, 0, 0, 0], &packet(1), &packet(2)].concat()
+    }
+
+    #[test]
+    fn a_classic_file_has_one_interface_without_a_name() {
+        let expected = [(0, 1_000_005_000, vec![1, 2, 3, 1]), (0, 2_000_005_000, vec![1, 2, 3, 2])];
+        let file = classic_file(1);
+        assert_eq!(read_all(&file).unwrap(), expected);
+        let mut reader = Reader::new(&file[..]);
+        let record = reader.next_record().unwrap().expect("a packet");
+        assert_eq!((record.interface_name(), record.direction), ("", Direction::Unknown));
+        assert_eq!((record.original_bytes, record.section.number), (9, 1));
+        let error = read_all(&classic_file(113)).unwrap_err().to_string();
+        assert_eq!(error, "a capture of link type 113, which is not Ethernet");
+    }
+
+    #[test]
+    fn a_cut_classic_file_gives_its_whole_packets_and_the_offset_of_its_end() {
+        let file = classic_file(1);
+        for cut in 24..=file.len() {
+            let mut reader = Reader::new(&file[..cut]);
+            let mut frames = 0;
+            let end = loop {
+                match reader.next_record() {
+                    Ok(Some(_)) => frames += 1,
+                    Ok(None) => break None,
+                    Err(error) => break Some(error.offset().expect("it has an offset")),
+                }
+            };
+            assert_eq!(frames, (cut - 24) / 20, "cut at {cut}");
+            let begun = 24 + (cut - 24) / 20 * 20;
+            assert_eq!(end, (begun < cut).then_some(begun as u64), "cut at {cut}");
+        }
+        let mut endless = file;
+        endless[24 + 8..24 + 12].fill(0xff);
+        assert_eq!(read_all(&endless).unwrap_err().to_string(), "a packet of 4294967295 bytes");
+    }
+
     #[test]
     fn foreign_files_are_named() {
         let error_of = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
         assert_eq!(error_of(b""), "the file is empty");
-        assert_eq!(error_of(b"hello"), "this is no pcapng file");
-        assert_eq!(error_of(b"a longer text than a head"), "this is no pcapng file");
-        assert_eq!(error_of(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]), "this is a classic pcap file");
+        assert_eq!(error_of(b"hello"), "this is neither a pcapng nor a pcap file");
+        assert_eq!(error_of(b"a longer text than a head"), "this is neither a pcapng nor a pcap file");
+        assert_eq!(error_of(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]), "the file ends within a block");
         let mut other = big_endian(&[]);
         other[28 + 9] = 113;
         assert_eq!(error_of(&other), "a capture of link type 113, which is not Ethernet");

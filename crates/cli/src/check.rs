@@ -30,7 +30,7 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
         SchemaOf::Diff => written_schema::<rackloom_compare::Comparison>("rackloom diff"),
         SchemaOf::Recommend => written_schema::<crate::recommend::Recommendation>("rackloom recommend"),
     };
-    reporting::print_text(&Output { json: None }, &format!("{schema:#}"))?;
+    reporting::print_data(&format!("{schema:#}"))?;
     Ok(Exit::Pass)
 }
 

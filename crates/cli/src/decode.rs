@@ -1,10 +1,10 @@
 //! `rackloom decode`: prints the contents of a capture, frame by frame, for people and for programs.
 //!
-//! It streams: the file may be larger than memory, and may still grow. Frames before a damaged part are
+//! It reads pcapng and classic pcap, from a file or from standard input. It streams: the file may be larger than memory, and may still grow. Frames before a damaged part are
 //! printed before the error.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::SocketAddr;
 
 use rackloom_capture::foreign::{Datagram, datagram_of_ours};
@@ -16,6 +16,9 @@ use serde::Serialize;
 use crate::arguments::DecodeArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// Name of standard input in place of a file.
+const STANDARD_INPUT: &str = "-";
 
 /// Kinds of operations that `--kind` accepts. `ack` is a kind of frame as well.
 const OPERATIONS: [&str; 16] = [
@@ -73,9 +76,18 @@ struct Choice<'a> {
 
 /// Prints a capture.
 pub(crate) fn run(arguments: &DecodeArguments) -> Result<Exit, Failure> {
-    let file = File::open(&arguments.file).map_err(|error| failure_of(&ReadError::Io(error), arguments))?;
-    let mut output = BufWriter::new(io::stdout().lock());
-    let shown = show(arguments, Reader::new(BufReader::new(file)), &mut output);
+    let input: Box<dyn Read> = match arguments.file.as_os_str() == STANDARD_INPUT {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(
+            File::open(&arguments.file).map_err(|error| failure_of(&ReadError::Io(error), arguments))?,
+        ),
+    };
+    // Frames that arrive one by one are shown one by one.
+    let mut output: Box<dyn Write> = match arguments.file.as_os_str() == STANDARD_INPUT {
+        true => Box::new(io::stdout().lock()),
+        false => Box::new(BufWriter::new(io::stdout().lock())),
+    };
+    let shown = show(arguments, Reader::new(BufReader::new(input)), &mut output);
     let flushed = output.flush();
     match shown.and_then(|()| flushed.map_err(PrintError::Output)) {
         Ok(()) => Ok(Exit::Pass),
@@ -217,8 +229,11 @@ impl Choice<'_> {
 }
 
 fn failure_of(error: &ReadError, arguments: &DecodeArguments) -> Failure {
-    let path = arguments.file.display();
-    let location = error.offset().map_or_else(|| path.to_string(), |offset| format!("{path}, byte {offset}"));
+    let path = match arguments.file.as_os_str() == STANDARD_INPUT {
+        true => "standard input".into(),
+        false => arguments.file.display().to_string(),
+    };
+    let location = error.offset().map_or_else(|| path.clone(), |offset| format!("{path}, byte {offset}"));
     Failure::bad_input(error.to_string()).at(location).hint(error.hint())
 }
 

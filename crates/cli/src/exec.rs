@@ -11,7 +11,7 @@ use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::standing::StandingRack;
 use rackloom_runtime::standing::programs::{self, SeatOptions, SeatOutput, TakenSeat};
 
-use crate::arguments::{EnvArguments, ExecArguments, Net, Output};
+use crate::arguments::{EnvArguments, ExecArguments, Net};
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 use crate::reporting;
@@ -138,7 +138,7 @@ pub(crate) fn environment(arguments: &EnvArguments) -> Result<Exit, Failure> {
             .map(|(name, value)| format!("export {name}={}", quoted(&value.to_string_lossy())));
         lines.collect::<Vec<_>>().join("\n")
     };
-    reporting::print_text(&Output { json: None }, &text)?;
+    reporting::print_data(&text)?;
     Ok(Exit::Pass)
 }
 

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 
 pub(crate) use rackloom_runtime::outcome::failure::Failure;
 
-/// Prints a line on standard error. An error of the write is ignored: `rackloom ... 2>&1
+use crate::terminal;
+
+/// Prints a message on standard error, wrapped and in colour on a terminal. An error of the write is ignored: `rackloom ... 2>&1
 ///
 /// head` closes standard error, and there is no other output for a message.
 pub(crate) fn print_to_stderr(text: &str) {
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("{}\n", terminal::message(text)).as_bytes());
 }
 
 /// Prints a failure on standard error.

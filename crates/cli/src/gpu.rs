@@ -7,7 +7,7 @@ use crate::arguments::{GpuArguments, GpuCommand, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
-use crate::reporting::print_text;
+use crate::reporting::{print_data, print_text};
 
 /// Runs `rackloom gpu`.
 pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
@@ -15,8 +15,10 @@ pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
     let machine = Driver::open()
         .and_then(|driver| probe(&driver))
         .map_err(|error| Failure::new(Exit::CouldNotStart, error.what()).hint(error.hint()))?;
-    let text = if json { format!("{:#}\n", as_json(&machine)) } else { as_tables(&machine) };
-    print_text(&Output { json: None }, text.trim_end_matches('\n'))?;
+    match json {
+        true => print_data(&format!("{:#}", as_json(&machine)))?,
+        false => print_text(&Output { json: None }, as_tables(&machine).trim_end_matches('\n'))?,
+    }
     Ok(Exit::Pass)
 }
 

@@ -4,15 +4,17 @@
 //! arguments, presentation, and commands that use other crates.
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
-//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `report`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) ·
-//! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
+//! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `report`, `diff`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) · `capture` (frames of a rack that is up) ·
+//! `top` (live view) · `gpu` · `init`, `completion` and `man` (help in a shell) · `terminal` · `present`, `reporting` and `recorded` (output) · `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
 
 mod arguments;
 mod calibrate;
 mod campaign;
+mod capture;
 mod check;
+mod completion;
 mod decode;
 mod diff;
 mod exec;
@@ -21,6 +23,8 @@ mod experiment;
 mod failure;
 mod gpu;
 mod graph;
+mod init;
+mod man;
 mod present;
 mod progress;
 mod recommend;
@@ -36,6 +40,7 @@ mod standing;
 mod submitted;
 mod sweep;
 mod tally;
+mod terminal;
 mod time_limit;
 mod top;
 mod trace;
@@ -58,6 +63,8 @@ use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    completion::answer_shell();
+    terminal::measure_output();
     let result = arguments::parse().and_then(|arguments| {
         #[cfg(feature = "planted-bugs")]
         plant()?;
@@ -112,6 +119,11 @@ fn run_command(command: Command) -> Result<ExitCode, Failure> {
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
+        Command::Capture(arguments) => capture::run(&arguments).map(ExitCode::from),
+        Command::Extcap(arguments) => capture::extcap(&arguments).map(ExitCode::from),
+        Command::Init(arguments) => init::run(&arguments).map(ExitCode::from),
+        Command::Completions(arguments) => completion::print(&arguments.shell).map(ExitCode::from),
+        Command::Man(arguments) => man::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),

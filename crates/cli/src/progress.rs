@@ -15,6 +15,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rackloom_jobs::Portion;
 use rackloom_runtime::outcome::progress::RunProgress;
 
+use crate::terminal;
+
 /// Time after which the bar appears. Shorter runs show none.
 const DELAY: Duration = Duration::from_secs(2);
 const REDRAW: Duration = Duration::from_millis(100);
@@ -92,7 +94,8 @@ impl Drop for Bar {
 
 fn new_bar(job: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_S));
-    let template = "{spinner} {prefix} [{bar:24}] {msg} · {elapsed}";
+    let is_narrow = terminal::is_too_narrow_for_bars();
+    let template = if is_narrow { "{wide_msg}" } else { "{spinner} {prefix} [{bar:24}] {msg} · {elapsed}" };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }

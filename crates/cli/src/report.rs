@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<Exit, Failure> {
     match (html, file) {
         (None, _) => reporting::print(&report, &Output { json: None })?,
         (Some(_), None) => {
-            reporting::print_text(&Output { json: None }, report_page(&report).html().trim_end())?
+            reporting::print_data(report_page(&report).html().trim_end())?
         }
         (Some(_), Some(path)) => reporting::write_page_at(path, &report_page(&report))?,
     }

@@ -11,7 +11,8 @@ use crate::arguments::{Output, PageOutput};
 use crate::exit::Exit;
 pub(crate) use crate::failure::print_to_stderr;
 use crate::failure::{self, Failure};
-use crate::present::{self, Style};
+use crate::present;
+use crate::terminal::{self, Style};
 
 /// Checks, before a run, that its report can be written.
 pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
@@ -136,8 +137,21 @@ pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Resu
     }
 }
 
-/// Prints a text. It goes to standard error if standard output is used for the JSON report.
+/// Prints a text for people. Long lines are wrapped on a terminal. It goes to standard error if standard output is used for the
+/// JSON report.
 pub(crate) fn print_text(output: &Output, text: &str) -> Result<(), Failure> {
+    match terminal::output_columns() {
+        Some(columns) => print_lines(output, &terminal::wrap(text, columns)),
+        None => print_lines(output, text),
+    }
+}
+
+/// Prints a text that programs read, such as JSON or a rack file, on standard output. No line of it is changed.
+pub(crate) fn print_data(text: &str) -> Result<(), Failure> {
+    print_lines(&Output { json: None }, text)
+}
+
+fn print_lines(output: &Output, text: &str) -> Result<(), Failure> {
     let line = format!("{text}\n");
     let written = if output.json_on_stdout() {
         io::stderr().write_all(line.as_bytes())

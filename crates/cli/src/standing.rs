@@ -59,11 +59,14 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         None => StandingRack::all()?,
     };
     let (racks_up, first_failure) = standing::status_with_rates(racks);
-    let text = if arguments.json {
+    if arguments.json {
         let racks = Racks { racks: &racks_up };
-        serde_json::to_string_pretty(&racks)
-            .map_err(|error| Failure::could_not_start("cannot print", error))?
-    } else if racks_up.is_empty() && first_failure.is_none() {
+        let text = serde_json::to_string_pretty(&racks)
+            .map_err(|error| Failure::could_not_start("cannot print", error))?;
+        reporting::print_data(&text)?;
+        return first_failure.map_or(Ok(Exit::Pass), Err);
+    }
+    let text = if racks_up.is_empty() && first_failure.is_none() {
         "no rack is up".to_owned()
     } else {
         racks_up.iter().map(present::rack_status).collect::<Vec<_>>().join("\n\n")

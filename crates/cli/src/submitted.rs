@@ -103,5 +103,5 @@ fn print(text: &str) -> Result<(), Failure> {
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::could_not_start("cannot print", error))?;
-    print(&text)
+    reporting::print_data(&text)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::time_limit;
+use crate::{terminal, time_limit};
 
 /// Time after which the bar appears. Shorter work shows none.
 const DELAY: Duration = Duration::from_secs(2);
@@ -133,7 +133,9 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 fn new_bar(what: &'static str, total: u64) -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_S);
     let bar = ProgressBar::with_draw_target(Some(total), target);
-    if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}") {
+    let is_narrow = terminal::is_too_narrow_for_bars();
+    let template = if is_narrow { "{wide_msg}" } else { "{prefix} [{bar:24}] {msg}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.with_prefix(what)

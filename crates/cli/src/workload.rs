@@ -83,7 +83,10 @@ fn import_files(arguments: &ImportArguments) -> Result<Exit, Failure> {
         Content::Workload(workload) => show(&workload, output.as_deref()),
         Content::Hardware(hardware) => {
             let text = hardware.to_rack_yaml();
-            let Some(path) = output else { return print(&text) };
+            let Some(path) = output else {
+                reporting::print_data(text.trim_end())?;
+                return Ok(Exit::Pass);
+            };
             write(path, &text)?;
             print(&format!(
                 "{}: {} nodes, {} switches, {} links",

@@ -3,6 +3,8 @@
 //! `docs/control-socket.md` defines these lines, and a test reads every example in it. Unknown fields of a request are errors, so that a
 //! misspelled request has no other effect.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -204,6 +206,18 @@ pub struct RackStatus {
     /// Submitted jobs, accounts of tenants and use of nodes; absent before the first submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<JobList>,
+    /// Files in which the rack records frames; absent in a rack without captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captures: Option<CaptureStatus>,
+}
+
+/// Files in which a rack records frames.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct CaptureStatus {
+    /// Directory of the files.
+    pub directory: PathBuf,
+    /// Number of the run, which the names of its files contain: the monotonic clock at its start, in nanoseconds.
+    pub run: u64,
 }
 
 /// IP over the fabric in a rack for programs.

@@ -93,7 +93,8 @@ proptest! {
 #[test]
 fn a_server_whose_name_is_none_is_a_mistake_also_with_a_local_path() {
     for server in ["[n0, n1]", "{nodes: [n0, n1], local: {latency: 1us}}"] {
-        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\nservers: {{\"<img src=x>\": {server}}}\n");
+        let text =
+            format!("name: r\nshape: {{ring: {{nodes: 4}}}}\nservers: {{\"<img src=x>\": {server}}}\n");
         let error = Plan::parse(&text, "rack").expect_err("the name has characters of markup");
         assert!(error.to_string().contains("is not a name of a server"), "{error}");
     }

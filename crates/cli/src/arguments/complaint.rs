@@ -4,6 +4,7 @@
 //! A value's own parser may know better what to write: it says so behind `; hint: `.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,15 +13,28 @@ use clap::{CommandFactory, Parser};
 use super::{Arguments, Command, SimArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::terminal::{self, Style};
 
 /// Parses the command line of this process. A request for help or the version is answered, and the process ends.
 pub(crate) fn parse() -> Result<Arguments, Failure> {
     Arguments::try_parse_from(with_link(std::env::args_os().collect())).map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp
-        | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+        ErrorKind::DisplayHelp => show_help(&error),
+        ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
         _ => complaint(&error, &given_command()),
     })
+}
+
+/// Prints a help text, and ends the process. The parser wraps it except for the line of usage.
+fn show_help(error: &clap::Error) -> ! {
+    let Some(columns) = terminal::output_columns() else { error.exit() };
+    let text = error.render();
+    let text = match Style::for_stream(&io::stdout()) {
+        Style::Colour => text.ansi().to_string(),
+        Style::Plain => text.to_string(),
+    };
+    // A reader that has closed the pipe needs no help.
+    let _ = io::stdout().write_all(terminal::wrap(&text, columns).as_bytes());
+    std::process::exit(error.exit_code())
 }
 
 /// Parses options of `rackloom sim` that stand behind the rack file.

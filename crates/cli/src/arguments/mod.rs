@@ -3,6 +3,7 @@
 //! Doc comments of arguments are the help texts. No code here reads a file or checks a plan.
 
 mod campaign;
+mod capture;
 mod complaint;
 mod declared;
 mod diff;
@@ -19,6 +20,7 @@ mod recommend;
 mod recording;
 mod report;
 mod schedule;
+mod shell;
 mod submitted;
 mod sweep;
 mod workload;
@@ -30,6 +32,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rackloom_plan::{PayloadMode, WireKind};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine, Failing, PartKind};
+pub(crate) use self::capture::{CaptureArguments, ExtcapArguments};
 pub(crate) use self::complaint::{parse, sim_arguments};
 use self::declared::{meaning, named, summary};
 pub(crate) use self::diff::DiffArguments;
@@ -46,6 +49,7 @@ pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
 pub(crate) use self::recording::{RecordingOptions, interval};
 pub(crate) use self::report::ReportArguments;
 pub(crate) use self::schedule::ScheduleArguments;
+pub(crate) use self::shell::{CompletionsArguments, InitArguments, ManArguments};
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
 };
@@ -65,7 +69,7 @@ const EXITS: &str = "`rackloom --help` lists the exit codes.";
 
 /// Emulate an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
 #[derive(Debug, Parser)]
-#[command(name = "rackloom", version, after_help = exit::help(), max_term_width = 100)]
+#[command(name = "rackloom", version = rackloom_runtime::outcome::meta::version(), after_help = exit::help(), max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -112,6 +116,12 @@ pub(crate) enum Command {
     /// Print the frames of a capture, one line per frame
     #[command(after_help = EXITS)]
     Decode(DecodeArguments),
+    /// Write the frames of a link of a rack that is up, as they are recorded, until Ctrl-C or the end of the rack
+    #[command(after_help = EXITS)]
+    Capture(CaptureArguments),
+    /// Answer Wireshark, which shows links of racks that are up as interfaces
+    #[command(after_help = EXITS)]
+    Extcap(ExtcapArguments),
     /// Print a JSON schema of rack files, fault scripts, reports, or results of campaigns and searches
     Schema(SchemaArguments),
     /// Start a rack in the background; it stays up until `rackloom down`
@@ -162,6 +172,15 @@ pub(crate) enum Command {
     /// Show the GPUs of this machine
     #[command(after_help = EXITS)]
     Gpu(GpuArguments),
+    /// Write a rack file or a fault script to start from
+    #[command(after_help = EXITS)]
+    Init(InitArguments),
+    /// Print the completions of a shell, with the names of racks that are up
+    #[command(after_help = EXITS)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = EXITS)]
+    Man(ManArguments),
     /// Take a vacant seat of a rack that is up, in this process
     ///
     /// Without `--join`, the command reads its start order from a socket that `run` and `up` pass to their members.
@@ -465,7 +484,7 @@ pub(crate) struct SimArguments {
 /// Options of `rackloom decode`.
 #[derive(Debug, Args)]
 pub(crate) struct DecodeArguments {
-    /// The capture: a pcapng file written by --capture or Wireshark
+    /// The capture: a pcapng file written by --capture or Wireshark, or a pcap file; `-` is standard input
     pub(crate) file: PathBuf,
     /// Print one JSON object per frame
     #[arg(long)]

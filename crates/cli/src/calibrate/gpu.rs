@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
 use crate::present::units;
-use crate::reporting::print_text;
+use crate::reporting::{print_data, print_text};
 
 /// Measures a device and stores the result.
 pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
@@ -27,12 +27,10 @@ pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
         .keep(&name)
         .map_err(|error| Failure::could_not_start("cannot store the measured sizes", error))?;
     let kept = kept.display().to_string();
-    let text = if json {
-        format!("{:#}", as_json(device, &name, &tiers, &timed, &kept))
-    } else {
-        as_table(device, &tiers, &timed, &kept)
-    };
-    print_text(&Output { json: None }, &text)?;
+    match json {
+        true => print_data(&format!("{:#}", as_json(device, &name, &tiers, &timed, &kept)))?,
+        false => print_text(&Output { json: None }, &as_table(device, &tiers, &timed, &kept))?,
+    }
     Ok(Exit::Pass)
 }
 

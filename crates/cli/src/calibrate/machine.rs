@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
 use crate::present::units;
-use crate::reporting::print_text;
+use crate::reporting::{print_data, print_text};
 
 /// Number of round trips of a cache line, and of a wake-up.
 const TRIPS: [u32; 2] = [100_000, 5_000];
@@ -47,7 +47,10 @@ pub(super) fn run(json: bool) -> Result<Exit, Failure> {
         let note = if busy { "\nthe host is busy: latencies of racks vary" } else { "" };
         format!("{}{note}", table.render())
     };
-    print_text(&Output { json: None }, &text)?;
+    match json {
+        true => print_data(&text)?,
+        false => print_text(&Output { json: None }, &text)?,
+    }
     Ok(Exit::Pass)
 }
 

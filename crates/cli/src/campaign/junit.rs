@@ -27,7 +27,8 @@ pub(super) fn write_scripts(
     }
     for script in failed {
         let message = script.reasons.first().cloned().unwrap_or_default();
-        let text = format!("{}\n\n{}\nrepeat it: {}", script.reasons.join("\n"), script.script, script.repeat);
+        let text =
+            format!("{}\n\n{}\nrepeat it: {}", script.reasons.join("\n"), script.script, script.repeat);
         let outcome = CaseOutcome::Failed { message, text };
         cases.insert(script.number, Case::new(rack, name(script.number), outcome));
     }

@@ -17,7 +17,7 @@ use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::{
-    must_be_writable_at, must_be_writable_in, page_must_be_writable, print_text, write_page,
+    must_be_writable_at, must_be_writable_in, page_must_be_writable, print_data, print_text, write_page,
 };
 use crate::tally::Tally;
 
@@ -28,7 +28,10 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
             let what = "the list of experiments is no result";
             return Err(Failure::bad_input(what).hint("leave --html out, or name an experiment"));
         }
-        print(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
+        match arguments.json {
+            true => print_data(&show::list_as_json(all()))?,
+            false => print(&show::list(all()))?,
+        }
         return Ok(Exit::Pass);
     }
     let chosen = chosen(arguments)?;
@@ -63,7 +66,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     drop(tally);
     write_page(&arguments.page, || page::page(&arguments.name, &findings, sections))?;
     if arguments.json {
-        print(&show::as_json(&findings))?;
+        print_data(&show::as_json(&findings))?;
     } else if is_all {
         print(&show::summary(&findings))?;
     }

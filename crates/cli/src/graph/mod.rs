@@ -10,11 +10,11 @@ use rackloom_page::rack;
 use rackloom_runtime::outcome::topology::topology;
 use rackloom_runtime::request::work::RackRequest;
 
-use crate::arguments::{GraphArguments, GraphFormat, Output};
+use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report_file;
-use crate::reporting::{must_be_writable_at, print_text};
+use crate::reporting::{must_be_writable_at, print_data};
 
 /// Draws a rack file.
 pub(crate) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
@@ -46,7 +46,7 @@ fn text(graph: &Graph, format: GraphFormat) -> String {
 
 fn write(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
-        None => print_text(&Output { json: None }, text.trim_end()),
+        None => print_data(text.trim_end()),
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::could_not_start("cannot write the picture", error).at_path(path)),
     }

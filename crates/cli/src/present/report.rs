@@ -13,7 +13,6 @@ use rackloom_jobs::report::{
 use rackloom_jobs::OperationPath;
 use rackloom_protocol::DropReason;
 
-use super::Style;
 use super::balance::balance;
 use super::faults::faults as faults_of_script;
 use super::oracles::oracles as rows_of_oracles;
@@ -22,6 +21,7 @@ use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
 use super::workload::results;
+use crate::terminal::Style;
 
 /// Maximum number of lines of a section. Further ones are counted.
 const LINES_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! Capture files (pcapng), and the description of the frames in them.
+//! Capture files (pcapng and classic pcap), and the description of the frames in them.
 
 use std::io::Read;
 
@@ -33,7 +33,21 @@ fn seeds() -> Vec<Vec<u8>> {
         0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 28, 0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff,
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28,
     ]);
-    vec![ours, swapped, vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]]
+    let classics = [0xa1b2_c3d4_u32, 0xa1b2_3c4d].into_iter().flat_map(|magic| {
+        [
+            classic(&[magic], u32::to_le_bytes, u16::to_le_bytes),
+            classic(&[magic], u32::to_be_bytes, u16::to_be_bytes),
+        ]
+    });
+    [ours, swapped].into_iter().chain(classics).collect()
+}
+
+/// Returns a classic pcap file with two packets, in one byte order.
+fn classic(magic: &[u32], number: fn(u32) -> [u8; 4], half: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|one| number(*one)).collect::<Vec<_>>();
+    let version = [half(2), half(4)].concat();
+    let packet = |seconds: u32| [numbers(&[seconds, 7, 60, 1514]), vec![seconds as u8; 60]].concat();
+    [numbers(magic), version, numbers(&[0, 0, 1 << 18, 1]), packet(1), packet(2)].concat()
 }
 
 /// Reads a file to its end or to the first error. Returns a line per record, and the error.

@@ -21,7 +21,41 @@ pub struct CaptureFiles {
     pub(super) bytes_max: u64,
 }
 
+/// File of one link that one process has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Both ends of the link, as `n0-p0--n1-p1`.
+    pub link: String,
+    /// Path of the file.
+    pub path: PathBuf,
+}
+
 impl CaptureFiles {
+    /// Returns the files of a run that writes them.
+    #[must_use]
+    pub fn of_run(directory: &Path, run: u64) -> Self {
+        Self { directory: directory.to_owned(), run, bytes_max: u64::MAX }
+    }
+
+    /// Returns the directory of the files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the files that the processes of the run have made so far.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn parts(&self) -> io::Result<Vec<Part>> {
+        let middle = format!(".part-{:x}-", self.run);
+        let part = |name: &String| {
+            let (link, _) = name.split_once(&middle)?;
+            Some(Part { link: link.to_owned(), path: self.directory.join(name) })
+        };
+        Ok(self.names()?.iter().filter_map(part).collect())
+    }
+
     /// Returns the path of the part of a link that this process writes.
     pub(super) fn part(&self, heading: &Heading, process: u64) -> PathBuf {
         self.directory.join(format!("{}{process:x}.pcapng", self.part_stem(heading)))

@@ -9,7 +9,7 @@
 mod files;
 mod writer;
 
-pub use self::files::CaptureFiles;
+pub use self::files::{CaptureFiles, Part};
 pub use self::writer::{CaptureWriter, FrameSink, WhenFull};
 
 use rackloom_control::source::CaptureOptions;

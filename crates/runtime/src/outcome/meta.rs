@@ -1,6 +1,7 @@
 //! The `meta` object of a report: command line, options in effect, date, host and versions.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rackloom_jobs::report::{HostReport, Meta, Versions};
@@ -13,8 +14,21 @@ type Share = fn(&LinkProfile) -> f64;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
+/// Release of this crate.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
 /// Commit from which this crate was built, or `unknown`.
 pub const COMMIT: &str = env!("RACKLOOM_COMMIT");
+
+/// Returns the text of `rackloom --version` behind the name of the program, such as `0.2.0 (commit 1a2b3c4d5e6f, wire format 7)`.
+///
+/// Members of one rack must agree about the wire format, and a report names the commit.
+#[must_use]
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> =
+        LazyLock::new(|| format!("{RELEASE} (commit {COMMIT}, wire format {})", layout::VERSION));
+    &VERSION
+}
 
 /// Returns the `meta` object of a report about `plan`. `command` is the command line that started the run.
 #[must_use]
@@ -26,10 +40,7 @@ pub fn of(plan: &Plan, command: &str) -> Meta {
         options: options(plan),
         date: rfc_3339(since_epoch.as_secs()),
         host: host(),
-        versions: Versions {
-            rackloom: env!("CARGO_PKG_VERSION").to_owned(),
-            wire: u32::from(layout::VERSION),
-        },
+        versions: Versions { rackloom: RELEASE.to_owned(), wire: u32::from(layout::VERSION) },
         commit: COMMIT.to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! Standing racks: a supervisor in the background, controlled over a socket, whose seats other processes can take.
 //!
 //! Reading order: `up` (start a rack) · `rack` (control a rack) · `client` (requests) · `background` (the
-//! supervisor in the background) · `clients` (its control socket) · `history` and `events` (events for clients) · `metrics` (metrics over HTTP) · `state` (its status) · `links` (traffic,
+//! supervisor in the background) · `clients` (its control socket) · `history` and `events` (events for clients) · `metrics` (metrics over HTTP) · `state` (its status) · `live_capture` (frames as they are recorded) · `links` (traffic,
 //! losses and paths) · `jobs` (jobs that users submit) · `network` (IP over the fabric) · `join` (a seat in another process) · `programs` (programs on seats).
 //!
 //! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon
@@ -15,6 +15,7 @@ mod history;
 mod jobs;
 mod join;
 mod links;
+mod live_capture;
 mod metrics;
 mod network;
 pub mod programs;
@@ -25,5 +26,6 @@ mod up;
 pub use self::background::keep;
 pub use self::events::{EventStream, RackEvent};
 pub use self::join::join;
+pub use self::live_capture::{LiveCapture, captured_links, follow};
 pub use self::rack::{StandingRack, status_with_rates};
 pub use self::up::up;

@@ -1,6 +1,6 @@
 //! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
-use rackloom_control::request::{ActiveFault, MemberStatus, PROCESS, PROTOCOL, RackStatus};
+use rackloom_control::request::{ActiveFault, CaptureStatus, MemberStatus, PROCESS, PROTOCOL, RackStatus};
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
@@ -99,6 +99,9 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         device_ports: plan.process_ports_of(NodeId(0)).first().map(Vec::len),
         metrics: None,
         submitted: None,
+        captures: supervisor
+            .captures()
+            .map(|files| CaptureStatus { directory: files.directory().to_owned(), run: clock.origin_ns() }),
     }
 }
 

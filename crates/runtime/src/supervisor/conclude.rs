@@ -11,6 +11,7 @@ use rackloom_protocol::NodeId;
 use super::hosts::Hosts;
 use super::rack::{Ending, Rack, Seat};
 use super::{Supervisor, starved};
+use crate::capture::CaptureFiles;
 use crate::machine::logging;
 use crate::outcome::exit::Exit;
 use crate::outcome::expectations;
@@ -31,6 +32,11 @@ pub struct Conclusion {
 }
 
 impl Supervisor {
+    /// Returns the files in which the rack records frames, if it does.
+    pub(crate) fn captures(&self) -> Option<CaptureFiles> {
+        capture::files_of(&self.source.capture, self.clock.origin_ns())
+    }
+
     /// Joins the reports of the members and judges the run.
     ///
     /// # Errors
