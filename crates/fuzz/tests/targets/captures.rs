@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use rackloom_capture::growing::{Block, GrowingFile};
 use rackloom_capture::{Heading, Reader, Recorder, comment, describe};
 use rackloom_fuzz::{MemoryLimit, Target};
 use rackloom_plan::Plan;
@@ -75,6 +76,24 @@ fn read(input: impl Read, file_bytes: usize) -> (Vec<String>, String) {
     }
 }
 
+/// Checks that a file that grows has the blocks that the whole file has.
+fn blocks_are_alike_in_any_pieces(file: &[u8]) {
+    let mut whole = GrowingFile::default();
+    whole.append(file);
+    let blocks = whole.take_blocks();
+    let bytes = |block: &Block| match block {
+        Block::Heading(bytes) | Block::Frame { bytes, .. } => bytes.len(),
+    };
+    assert!(blocks.iter().map(bytes).sum::<usize>() <= file.len(), "blocks are longer than their file");
+    let mut growing = GrowingFile::default();
+    let mut found = Vec::new();
+    for piece in file.chunks(37) {
+        growing.append(piece);
+        found.extend(growing.take_blocks());
+    }
+    assert_eq!(found, blocks);
+}
+
 #[test]
 fn captures_are_read_alike_in_any_pieces() {
     let target = Target {
@@ -86,6 +105,7 @@ fn captures_are_read_alike_in_any_pieces() {
         memory: MemoryLimit { base_bytes: 64 << 10, per_input_byte: 256 },
     };
     target.run(|file| {
+        blocks_are_alike_in_any_pieces(file);
         let (lines, end) = read(file, file.len());
         assert_eq!(read(Slow(file), file.len()), (lines.clone(), end.clone()));
         format!("{end} {}", "x".repeat(lines.len().min(8)))
