@@ -185,7 +185,9 @@ def with_series(report):
     whole = report["balance"][0]
     for number, name in enumerate(["all-reduce ring 65536 B", "all-reduce two-shot 65536 B", "barrier"]):
         begin = report["elapsed_ns"] * (number + 1) // 5
-        report["balance"].append({**whole, "name": name, "began_ns": begin, "ended_ns": begin + report["elapsed_ns"] // 6, "imbalance": 1.2 + number})
+        end = begin + report["elapsed_ns"] // 6
+        report.setdefault("phases", []).append({"name": name, "began_ns": begin, "ended_ns": end})
+        report["balance"].append({**whole, "name": name, "began_ns": begin, "ended_ns": end, "imbalance": 1.2 + number})
     return report
 
 

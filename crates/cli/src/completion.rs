@@ -101,7 +101,7 @@ fn with_candidates(command: &str, argument: Arg) -> Arg {
 /// Returns the names that an argument of a command takes; `None` if it takes others.
 fn names_of(command: &str, argument: &str) -> Option<Names> {
     match (command, argument) {
-        (_, "rack") | ("status" | "down" | "top", "name") => Some(Names::Racks),
+        (_, "rack") | ("status" | "down" | "top" | "events" | "heal", "name") => Some(Names::Racks),
         ("exec" | "env", "seat") | ("exec", "seats") => Some(Names::VacantSeats),
         ("down", "seat") => Some(Names::TakenSeats),
         ("seat", "join") => Some(Names::VacantSeatsOfRacks),

@@ -17,9 +17,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<Exit, Failure> {
     let report = report_file::read(&arguments.file)?;
     match (html, file) {
         (None, _) => reporting::print(&report, &Output { json: None })?,
-        (Some(_), None) => {
-            reporting::print_data(report_page(&report).html().trim_end())?
-        }
+        (Some(_), None) => reporting::print_data(report_page(&report).html().trim_end())?,
         (Some(_), Some(path)) => reporting::write_page_at(path, &report_page(&report))?,
     }
     Ok(Exit::Pass)

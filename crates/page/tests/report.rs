@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rackloom_control::measure::OperationKind;
 use rackloom_control::report::{
     Context, EventRecord, FaultReport, LatencySummary, LinkSeries, MemberReport, MemberSeat, MemberState,
-    Meta, NodeSeries, OperationReport, PhaseBalance, PortReport, Report, Series, SweepRow, Topology,
-    TopologyLink, TopologyMember, TopologyShape, WorkloadReport,
+    Meta, NodeSeries, OperationReport, PhaseBalance, PhaseSpan, PortReport, Report, Series, SweepRow,
+    Topology, TopologyLink, TopologyMember, TopologyShape, WorkloadReport,
 };
 use rackloom_page::report_page;
 
@@ -149,6 +149,7 @@ fn fill(report: &mut Report, text: &str) {
         imbalance: 2.5,
         ..report.balance[0].clone()
     });
+    report.phases.push(PhaseSpan { name: format!("phase {text}"), began_ns: 100_000, ended_ns: 600_000 });
     report.workload = Some(WorkloadReport {
         name: format!("workload {text}"),
         iteration_ns: 77,
@@ -300,6 +301,10 @@ fn a_page_of_1024_nodes_is_bounded_and_states_what_it_leaves_out() {
     for at in 0..20_000 {
         report.events.push(event(at * 50, "node-lost", &format!("lost n{at}"), &[]));
     }
+    let span = report.phases[0].clone();
+    report
+        .phases
+        .extend((0..2000).map(|number| PhaseSpan { name: format!("phase {number}"), ..span.clone() }));
     let phase = report.balance[1].clone();
     report
         .balance

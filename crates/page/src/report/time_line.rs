@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_control::report::{EventRecord, PhaseBalance, Report, Series};
+use rackloom_control::report::{EventRecord, PhaseSpan, Report, Series};
 use rackloom_drawing::chart::{Axis, Lane, Lanes, Mark};
 
 use super::events::{is_notable, omitted};
@@ -19,7 +19,7 @@ pub(super) fn time_line(report: &Report) -> Vec<Block> {
     let mut lanes = vec![
         Lane {
             name: "phases of the job".to_owned(),
-            marks: report.balance.iter().skip(1).map(phase).collect(),
+            marks: report.phases.iter().map(|phase| mark_of(report, phase)).collect(),
         },
         Lane { name: "faults injected".to_owned(), marks: faults(report) },
     ];
@@ -60,18 +60,15 @@ pub(super) fn time_line(report: &Report) -> Vec<Block> {
     vec![Block::figure(Figure::TimeLine(lanes))]
 }
 
-fn phase(phase: &PhaseBalance) -> Mark {
-    Mark {
-        at: phase.began_ns as f64,
-        until: Some(phase.ended_ns as f64),
-        text: format!(
-            "{}: {} to {}, imbalance {}",
-            phase.name,
-            text::time(phase.began_ns as f64),
-            text::time(phase.ended_ns as f64),
-            text::decimal(phase.imbalance)
-        ),
-    }
+/// Returns the mark of a phase, with the balance of its load if that is known.
+fn mark_of(report: &Report, phase: &PhaseSpan) -> Mark {
+    // The first phase of the balance is the whole run.
+    let load = report.balance.iter().skip(1).find(|load| load.name == phase.name);
+    let load = load.map(|load| format!(", imbalance {}", text::decimal(load.imbalance)));
+    let (at, until) = (phase.began_ns as f64, phase.ended_ns as f64);
+    let load = load.unwrap_or_default();
+    let text = format!("{}: {} to {}{load}", phase.name, text::time(at), text::time(until));
+    Mark { at, until: Some(until), text }
 }
 
 /// Returns a mark for each time that an event of the script began, from the first member's begin to the last member's end.
