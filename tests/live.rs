@@ -5,6 +5,7 @@ mod support;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +52,8 @@ impl Screen {
             .expect("the binary starts");
         let keys = File::from(controller);
         let mut output = keys.try_clone().expect("one more descriptor");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(24, 80, 0)));
+        let [rows, columns] = [24, 80].map(|cells| NonZeroU16::new(cells).expect("not zero"));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let shown = Arc::clone(&screen);
         std::thread::spawn(move || {
             let mut piece = [0; 4096];

@@ -23,6 +23,8 @@ use super::units;
 use super::workload::results;
 use crate::terminal::Style;
 
+/// Job that is no benchmark: its load says nothing about the links.
+const LITMUS: &str = "litmus";
 /// Maximum number of lines of a section. Further ones are counted.
 const LINES_MAX: usize = 40;
 
@@ -37,7 +39,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         operations(&report.operations, &report.job),
         paths(&report.nodes),
         memory(&report.nodes),
-        balance(&report.balance),
+        if report.job == LITMUS { String::new() } else { balance(&report.balance) },
         links(&report.links),
         retries(&report.links),
         pauses(&report.links),
@@ -65,7 +67,7 @@ const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing be
                             use --job latency or --job bandwidth";
 
 fn operations(operations: &[OperationReport], job: &str) -> String {
-    let is_litmus = job == "litmus";
+    let is_litmus = job == LITMUS;
     let has_direct = operations.iter().any(|operation| operation.path == Some(OperationPath::Direct));
     let mut columns = vec![Column::Left("operation")];
     columns.extend(has_direct.then_some(Column::Left("path")));

@@ -110,6 +110,7 @@ impl Barrier {
     pub(crate) fn finish(&self, now: Instant, issuer: &mut Issuer) {
         issuer.measurements.end(OperationKind::Barrier, now);
         issuer.measurements.count(OperationKind::Barrier, now.since(self.begun), Ok(0));
+        issuer.observe(now, OperationKind::Barrier, None, self.begun, Ok(0));
     }
 
     /// Returns the words on which this rank is signalled, with the values that they must hold once all barriers are

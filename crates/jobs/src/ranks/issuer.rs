@@ -43,6 +43,16 @@ enum Timing {
     Call { latency_ns: u64, took_ns: u64 },
 }
 
+impl Timing {
+    /// Returns the time at which an operation that began at `begun` and is complete `now` had ended.
+    fn ended(self, now: Instant, begun: Instant) -> Instant {
+        match self {
+            Self::Event { .. } => now,
+            Self::Call { latency_ns, .. } => begun + latency_ns,
+        }
+    }
+}
+
 /// Result of one attempt to issue a request.
 enum Tried {
     Gone,
@@ -256,7 +266,7 @@ impl Issuer {
         let target = request.body.target();
         // Posted stores to mapped memory need no flush.
         if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
-            self.observe(now, kind, target, begun, Ok(request.body.bytes()));
+            self.observe(timing.ended(now, begun), kind, target, begun, Ok(request.body.bytes()));
             return self.count(now, kind, begun, timing, Ok(request.body.bytes()));
         }
         if let Timing::Event { path } = timing {
@@ -392,7 +402,7 @@ impl Issuer {
         }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-            self.observe(now, outcome.kind, outcome.target, begun, counted);
+            self.observe(timing.ended(now, begun), outcome.kind, outcome.target, begun, counted);
             self.count(now, outcome.kind, begun, timing, counted);
         }
         self.outcomes.push_back(outcome);
@@ -416,16 +426,17 @@ impl Issuer {
         }
     }
 
-    fn observe(
+    /// Records an operation that has ended.
+    pub(crate) fn observe(
         &mut self,
-        now: Instant,
+        ended: Instant,
         kind: OperationKind,
         target: Option<NodeId>,
         begun: Instant,
         outcome: Result<u64, &'static str>,
     ) {
         let bytes = outcome.unwrap_or(0);
-        self.observer.record(Span { kind, target, begun, ended: now, bytes, error: outcome.err() });
+        self.observer.record(Span { kind, target, begun, ended, bytes, error: outcome.err() });
     }
 
     /// Describes the outstanding operations for a watchdog: how many of which kind to which target.
