@@ -20,7 +20,11 @@ pub enum Order {
     /// Requests [`crate::notice::Notice::Waiting`].
     SayWaiting,
     /// Requests [`crate::notice::Notice::Status`].
-    SayStatus,
+    SayStatus {
+        /// True without paths.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        brief: bool,
+    },
     /// Reports that a process has taken a vacant seat.
     Seated {
         /// Number of the member in the plan.

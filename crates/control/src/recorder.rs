@@ -50,8 +50,10 @@ impl Recording {
     #[must_use]
     pub fn recorder(&self, is_virtual: bool, ports: usize, links: usize) -> Option<Recorder> {
         let default_ns = if is_virtual { FIRST_NS.0 } else { FIRST_NS.1 };
-        let interval_ns = self.interval_ns.unwrap_or(default_ns).max(1);
         let intervals_max = (VALUES_MAX / (2 * links.max(1))).clamp(INTERVALS.0, INTERVALS.1) & !1;
+        // A large rack keeps few intervals. They begin longer, so that they are not joined again and again.
+        let default_ns = default_ns * (INTERVALS.1 / intervals_max) as u64;
+        let interval_ns = self.interval_ns.unwrap_or(default_ns).max(1);
         self.series.then(|| Recorder::new(ports, interval_ns, intervals_max))
     }
 }
@@ -297,6 +299,12 @@ impl Port {
             self.last = PortCounters::default();
         }
         let last = &self.last;
+        let is_unchanged =
+            (counters.frames_sent, counters.frames_received, counters.missing, counters.credit_stalls)
+                == (last.frames_sent, last.frames_received, last.missing, last.credit_stalls);
+        if is_unchanged && queued == 0 {
+            return;
+        }
         add(&mut self.bytes, interval, counters.bytes_sent.saturating_sub(last.bytes_sent));
         add(&mut self.frames, interval, counters.frames_sent.saturating_sub(last.frames_sent));
         let named = [

@@ -28,12 +28,21 @@ pub const REQUEST_BYTES_MAX: usize = 64 << 10;
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
+/// Content of a status.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusOptions {
+    /// True without the paths of all nodes, whose number grows with the square of the rack: for clients that request a status again and again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub brief: bool,
+}
+
 /// Line from a client.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
     /// Requests the status of the rack.
-    Status(Nothing),
+    Status(StatusOptions),
     /// Ends the rack.
     Down(Nothing),
     /// Requests all events from now on.
@@ -358,7 +367,8 @@ mod tests {
         let join = Request::Join(Join { seat: "n2".into() });
         let leave = Request::Leave(Join { seat: "n2".into() });
         for request in [
-            Request::Status(Nothing {}),
+            Request::Status(StatusOptions::default()),
+            Request::Status(StatusOptions { brief: true }),
             Request::Down(Nothing {}),
             Request::Subscribe(Nothing {}),
             join,

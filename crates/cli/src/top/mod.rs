@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<Exit, Failure> {
     let rack = standing::only(arguments.name.as_deref())?;
     let name = rack.name().to_owned();
     let interval = Duration::from_nanos(arguments.interval);
-    let mut model = Model::new(rack.status()?, rack.events()?);
+    let mut model = Model::new(rack.brief_status()?, rack.events()?);
     let (sender, messages) = sync_channel(MESSAGES_MAX);
     spawn_status(rack, interval, sender.clone());
     spawn_events(&name, sender)?;
@@ -71,7 +71,7 @@ fn spawn_status(rack: StandingRack, interval: Duration, sender: SyncSender<Messa
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(interval);
-            let message = match rack.status() {
+            let message = match rack.brief_status() {
                 Ok(status) => Message::Status(Box::new(status)),
                 Err(failure) => Message::Ended(failure.to_string()),
             };

@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn a_small_terminal_shows_links_members_and_keys() {
         let screen = screen(&model(), 80, 24);
-        for text in ["rack pair", "n0->n1", "500 MB/s", "#####.....", "50%", "n1", "25.0%", "4 KiB", "q quit"]
+        for text in
+            ["rack pair", "n0->n1", "500 MB/s", "#####.....", "50%", "n1", "25.0%", "4.00 KiB", "q quit"]
         {
             assert!(screen.contains(text), "{text} in\n{screen}");
         }

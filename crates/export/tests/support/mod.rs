@@ -9,7 +9,7 @@ const STATUS: &str = r#"{"status": {"protocol": 1, "name": "RACK", "pid": 1, "st
 "epoch": 7, "config_hash": "ab", "uptime_ns": 12500000000, "links_up": 1, "links_total": 2,
 "faults": [{"what": "down n0--s0", "member": "n0", "age_ns": 1000000000}, {"what": "down n0--s0", "member": "n0", "age_ns": 3000000000}],
 "members": [
- {"name": "n0", "role": "gpu node", "pid": 2, "server": "SERVER", "tenant": 3, "state": "working", "memory_used_bytes": 4096, "memory_bytes": 16777216,
+ {"name": "n0", "role": "gpu node", "pid": 2, "server": "SERVER", "tenant": 3, "state": "working", "memory_used_bytes": 4096, "processor_ns": 1500000000, "incarnation": 7, "memory_bytes": 16777216,
   "memory": {"limit_bytes": 16777216, "reserved_bytes": {"current": 8192, "high": 8192}, "used_bytes": {"current": 4096, "high": 6000}, "allocations": 1, "frees": 0},
   "links_up": 1, "links_total": 1, "uptime_ns": 11000000001, "paths": [{"to": "n1", "live": 2, "planes": [0], "links": ["n0->s0"]}, {"to": "n2", "live": 0, "planes": [], "links": []}],
   "carried": {"direct": {"operations": 5, "bytes": 50}, "frames": {"operations": 6, "bytes": 60}},

@@ -49,7 +49,7 @@ impl SeatControlThread {
     pub(super) fn send_last_status(&self) {
         if self.source.has_member() {
             // Fails only if the rack has ended.
-            let _ = self.notice_sender.send(&Notice::Status(self.source.status()));
+            let _ = self.notice_sender.send(&Notice::Status(self.source.status(false)));
         }
     }
 
@@ -200,8 +200,8 @@ impl ControlConnection {
                 let lines = self.engine.hold().core().waiting_for();
                 self.send(&Notice::Waiting { lines })
             }
-            Order::SayStatus => {
-                let status = self.source.status();
+            Order::SayStatus { brief } => {
+                let status = self.source.status(brief);
                 self.send(&Notice::Status(status))
             }
             Order::Plug(cable) => {
@@ -335,7 +335,7 @@ impl StatusSource {
     }
 
     /// Returns the answer to a status order.
-    fn status(&self) -> SeatStatus {
+    fn status(&self, brief: bool) -> SeatStatus {
         let lit = self.lit();
         let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
         let mut status = SeatStatus {
@@ -351,7 +351,7 @@ impl StatusSource {
         if let Ok(member) = held.core().member() {
             status.at_ns = member.now().0;
             status.ports = self.ports_of(member);
-            status.paths = self.paths_of(member);
+            status.paths = if brief { Vec::new() } else { self.paths_of(member) };
         }
         status.direct_bytes = held.core().counters().direct_bytes;
         status

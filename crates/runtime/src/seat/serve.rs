@@ -427,7 +427,9 @@ impl Seat {
                     self.heal(now, &living);
                     channel.send(&Notice::Rested(self.rest()))?;
                 }
-                Received::Message(Order::SayStatus) => channel.send(&Notice::Status(self.status()))?,
+                Received::Message(Order::SayStatus { brief }) => {
+                    channel.send(&Notice::Status(self.status(brief)))?;
+                }
                 Received::Message(Order::Plug(cable)) => self.replace_cable(&cable, channel)?,
                 Received::Message(Order::Report) => {
                     self.report_by = Some(now + UNMAP_TIMEOUT_NS);
@@ -546,7 +548,7 @@ impl Seat {
         matches!(&self.body, Body::Endpoint(work) if work.awaits_importers())
     }
 
-    fn status(&mut self) -> SeatStatus {
+    fn status(&mut self, brief: bool) -> SeatStatus {
         let mut status = SeatStatus {
             links_up: self.observer.links_up() as u16,
             links_down: self.observer.links_down(),
@@ -560,7 +562,7 @@ impl Seat {
         if let Body::Endpoint(work) = &mut self.body {
             status.memory = Some(Box::new(work.memory()));
             status.verdict = work.verdict();
-            status.paths = work.paths();
+            status.paths = if brief { Vec::new() } else { work.paths() };
             status.carried = work.sharing.report();
             status.ip = work.ip.as_ref().map(IpPort::counters);
         }

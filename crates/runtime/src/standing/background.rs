@@ -125,6 +125,12 @@ fn keep_up(
     runtime.block_on(background.run(listener, metrics, launcher, observer))
 }
 
+/// Removes what a brief status leaves out.
+fn without_paths(mut status: RackStatus) -> RackStatus {
+    status.members.iter_mut().for_each(|member| member.paths = None);
+    status
+}
+
 /// Redirects standard error to the log: no process reads it from now on.
 fn redirect_errors(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
     let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
@@ -141,8 +147,8 @@ struct BackgroundSupervisor {
     history: History,
     /// Address at which metrics are served.
     metrics: Option<SocketAddr>,
-    /// Clients that wait for a status.
-    awaiting_status: Vec<oneshot::Sender<Reply>>,
+    /// Clients that wait for a status, and true for those that want no paths.
+    awaiting_status: Vec<(bool, oneshot::Sender<Reply>)>,
     /// Clients that wait until a member has left.
     awaiting_departure: Vec<(usize, oneshot::Sender<Reply>)>,
     /// Clients that wait for the end of the rack.
@@ -224,10 +230,11 @@ impl BackgroundSupervisor {
                 let _ = launcher.send(&Outcome::Up {});
             }
             Milestone::StatusKnown => {
-                for client in self.awaiting_status.drain(..) {
+                for (is_brief, client) in self.awaiting_status.drain(..) {
                     let submitted = self.jobs.list_if_used(&self.supervisor);
                     let metrics = self.metrics.map(|address| address.to_string());
                     let status = RackStatus { submitted, metrics, ..state::of_rack(&self.supervisor) };
+                    let status = if is_brief { without_paths(status) } else { status };
                     let _ = client.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }
@@ -247,9 +254,10 @@ impl BackgroundSupervisor {
 
     fn answer(&mut self, ClientRequest { request, pid, reply }: ClientRequest) {
         match request {
-            Request::Status(_) => {
-                self.awaiting_status.push(reply);
-                self.supervisor.request_status();
+            Request::Status(options) => {
+                self.awaiting_status.push((options.brief, reply));
+                // One round of answers serves all clients that wait.
+                self.supervisor.request_status(self.awaiting_status.iter().all(|(is_brief, _)| *is_brief));
             }
             Request::Down(_) => {
                 self.awaiting_end.push(reply);
@@ -426,7 +434,7 @@ impl BackgroundSupervisor {
         }
         drop(claim);
         requests.close();
-        let mut late = awaiting_status;
+        let mut late: Vec<_> = awaiting_status.into_iter().map(|(_, client)| client).collect();
         late.extend(awaiting_departure.into_iter().map(|(_, client)| client));
         while let Ok(ClientRequest { request, reply, .. }) = requests.try_recv() {
             if matches!(request, Request::Down(_)) { awaiting_end.push(reply) } else { late.push(reply) }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackloom_control::request::{Answer, Nothing, Request};
+use rackloom_control::request::{Answer, Request, StatusOptions};
 use rackloom_export::openmetrics::{Format, exposition};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -96,7 +96,7 @@ async fn status(
     requests: &mpsc::Sender<ClientRequest>,
 ) -> Option<Box<rackloom_control::request::RackStatus>> {
     let (reply, answered) = oneshot::channel();
-    let request = ClientRequest { request: Request::Status(Nothing {}), pid: 0, reply };
+    let request = ClientRequest { request: Request::Status(StatusOptions::default()), pid: 0, reply };
     requests.send(request).await.ok()?;
     match answered.await.ok()? {
         Reply::Answer(Answer::Status(status)) => Some(status),

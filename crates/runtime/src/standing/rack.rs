@@ -3,7 +3,9 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rackloom_control::request::{Answer, EventList, Inject, Injection, Join, Nothing, RackStatus, Request};
+use rackloom_control::request::{
+    Answer, EventList, Inject, Injection, Join, Nothing, RackStatus, Request, StatusOptions,
+};
 use rackloom_control::submitted::{JobList, JobNumber, JobStatus, Submission};
 use rackloom_jobs::report::Report;
 
@@ -69,7 +71,19 @@ impl StandingRack {
     /// # Errors
     /// The rack does not answer.
     pub fn status(&self) -> Result<RackStatus, Failure> {
-        match self.request(&Request::Status(Nothing {}), ANSWER_TIMEOUT)? {
+        self.status_with(StatusOptions::default())
+    }
+
+    /// Returns the status of the rack without rates and paths, for callers that need it again and again.
+    ///
+    /// # Errors
+    /// The rack does not answer.
+    pub fn brief_status(&self) -> Result<RackStatus, Failure> {
+        self.status_with(StatusOptions { brief: true })
+    }
+
+    fn status_with(&self, options: StatusOptions) -> Result<RackStatus, Failure> {
+        match self.request(&Request::Status(options), ANSWER_TIMEOUT)? {
             Answer::Status(status) => Ok(*status),
             _ => Err(client::unexpected_answer(&self.name)),
         }

@@ -97,6 +97,8 @@ pub(crate) struct Supervisor {
     pub(crate) plan: Plan,
     pub(crate) rack: Rack,
     pub(crate) clock: Clock,
+    /// True if the latest request for a status was without paths.
+    is_brief: bool,
     /// Fault script, which the seats perform.
     faults: Option<FaultScript>,
     /// Lines of the seats about the script.
@@ -209,6 +211,7 @@ impl Supervisor {
             rack,
             clock: Clock::begin(),
             fault_names: faults.iter().flat_map(names_of).collect(),
+            is_brief: false,
             faults,
             kept_faults: KeptFaults::default(),
             fault_lines: FaultLines::default(),
@@ -355,8 +358,9 @@ impl Supervisor {
         (is_known && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
     }
 
-    /// Requests the status of every live seat. [`Milestone::StatusKnown`] follows in bounded time.
-    pub(crate) fn request_status(&mut self) {
+    /// Requests the status of every live seat, without paths if it is `brief`. [`Milestone::StatusKnown`] follows in bounded time.
+    pub(crate) fn request_status(&mut self, brief: bool) {
+        self.is_brief = brief;
         let steps = self.rack.request_status();
         self.steps.extend(steps);
     }
@@ -526,7 +530,10 @@ impl Supervisor {
             Step::SeatFreed => self.announce_free_seats(),
             Step::Left(member) => return Some(Milestone::Left(member)),
             Step::RequestWaiting => self.send_to_live(|| Order::SayWaiting),
-            Step::RequestStatus => self.send_to_live(|| Order::SayStatus),
+            Step::RequestStatus => {
+                let brief = self.is_brief;
+                self.send_to_live(|| Order::SayStatus { brief });
+            }
             Step::Heal => self.heal(),
             Step::JudgeRest => {
                 if self.verdicts_at_rest().failures().is_empty() {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rackloom_control::grant::Grant;
 use rackloom_control::order::{Joined, Start};
-use rackloom_control::request::{Answer, Join, Nothing, RackStatus, Refusal, Request};
+use rackloom_control::request::{Answer, Join, RackStatus, Refusal, Request, StatusOptions};
 use rackloom_control::source::Source;
 use rackloom_plan::{Plan, WireKind, is_process_number};
 use rackloom_protocol::{Endpoint, Incarnation, NodeId, PortId};
@@ -108,7 +108,7 @@ fn take_with_plan(rack: &str, seat: &str, request: &Request) -> Result<(Node, Pl
 
 fn take_seat(rack: &str, seat_request: &Request) -> Result<(Node, Plan), JoinError> {
     let stream = connect(rack)?;
-    let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
+    let Answer::Status(status) = request(&stream, &Request::Status(StatusOptions { brief: true }))?.0 else {
         return Err(UNEXPECTED.to_owned());
     };
     let wire = wire_named(&status.wire)?;

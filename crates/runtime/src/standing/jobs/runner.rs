@@ -107,7 +107,7 @@ impl JobRunner {
         self.polls_since_usage += 1;
         if self.polls_since_usage >= POLLS_PER_USAGE {
             self.polls_since_usage = 0;
-            supervisor.request_status();
+            supervisor.request_status(false);
         }
         self.poll(supervisor);
     }
