@@ -57,9 +57,9 @@ fn unwritable(error: &io::Error, path: &Path) -> Failure {
 
 /// `rackloom extcap`: answers Wireshark.
 pub(crate) fn extcap(arguments: &ExtcapArguments) -> Result<Exit, Failure> {
-    if arguments.interfaces {
+    if arguments.listing.interfaces {
         reporting::print_data(&interfaces()?)?;
-    } else if arguments.kinds {
+    } else if arguments.listing.kinds {
         reporting::print_data("dlt {number=1}{name=EN10MB}{display=Ethernet}")?;
     } else if arguments.capture
         && let (Some(interface), Some(fifo)) = (&arguments.interface, &arguments.fifo)

@@ -16,10 +16,9 @@ pub(crate) struct CaptureArguments {
     pub(crate) write: PathBuf,
 }
 
-/// Options of `rackloom extcap`, as Wireshark gives them.
+/// Options of `rackloom extcap` that print something.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("action").required(true)))]
-pub(crate) struct ExtcapArguments {
+pub(crate) struct ExtcapListing {
     /// List the links of all racks that record frames
     #[arg(long = "extcap-interfaces", group = "action")]
     pub(crate) interfaces: bool,
@@ -29,6 +28,14 @@ pub(crate) struct ExtcapArguments {
     /// Print the options of an interface: there are none
     #[arg(long = "extcap-config", group = "action", requires = "interface")]
     pub(crate) options: bool,
+}
+
+/// Options of `rackloom extcap`, as Wireshark gives them.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("action").required(true)))]
+pub(crate) struct ExtcapArguments {
+    #[command(flatten)]
+    pub(crate) listing: ExtcapListing,
     /// Write the frames of an interface
     #[arg(long, group = "action", requires = "interface", requires = "fifo")]
     pub(crate) capture: bool,
