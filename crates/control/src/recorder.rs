@@ -357,21 +357,25 @@ fn joined(one: RecentOperations, other: RecentOperations) -> RecentOperations {
     }
 }
 
+/// Joins each two neighbours of operations and their latencies as [`joined`] does. The lists have equal lengths.
+pub(crate) fn join_operations(operations: &mut Vec<u64>, p50_ns: &mut Vec<u64>, p99_ns: &mut Vec<u64>) {
+    let recent = |((count, p50_ns), p99_ns): ((&u64, &u64), &u64)| RecentOperations {
+        count: *count,
+        p50_ns: *p50_ns,
+        p99_ns: *p99_ns,
+    };
+    let all: Vec<_> = operations.iter().zip(&*p50_ns).zip(&*p99_ns).map(recent).collect();
+    let all: Vec<_> = all.chunks(2).filter_map(|pair| pair.iter().copied().reduce(joined)).collect();
+    *operations = all.iter().map(|recent| recent.count).collect();
+    *p50_ns = all.iter().map(|recent| recent.p50_ns).collect();
+    *p99_ns = all.iter().map(|recent| recent.p99_ns).collect();
+}
+
 impl MemberSeries {
     /// Joins neighbours until an interval has this length, which is the own one times a power of two.
     pub fn coarsen_to(&mut self, interval_ns: u64) {
         while self.interval_ns < interval_ns {
-            let mut recent: Vec<RecentOperations> = (0..self.operations.len())
-                .map(|index| RecentOperations {
-                    count: self.operations[index],
-                    p50_ns: self.latency_p50_ns[index],
-                    p99_ns: self.latency_p99_ns[index],
-                })
-                .collect();
-            recent = recent.chunks(2).filter_map(|pair| pair.iter().copied().reduce(joined)).collect();
-            self.operations = recent.iter().map(|recent| recent.count).collect();
-            self.latency_p50_ns = recent.iter().map(|recent| recent.p50_ns).collect();
-            self.latency_p99_ns = recent.iter().map(|recent| recent.p99_ns).collect();
+            join_operations(&mut self.operations, &mut self.latency_p50_ns, &mut self.latency_p99_ns);
             for port in &mut self.ports {
                 let lists = [&mut port.bytes, &mut port.frames, &mut port.missing, &mut port.replayed];
                 let more = [&mut port.retransmitted, &mut port.credit_waits];

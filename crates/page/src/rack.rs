@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rackloom_control::report::balance::BYTES_BESIDE_FRAME;
 use rackloom_control::report::{LinkReport, MemberState, Report, Topology, TopologyLink, TopologyShape};
 use rackloom_drawing::chart::Unit;
 use rackloom_drawing::graph::{Graph, Link, LinkState, Node, NodeKind, Shape};
@@ -91,34 +90,20 @@ fn shape(topology: &Topology) -> Shape {
     }
 }
 
-/// Returns the names of both directions of each link, as reports have them. `names` are those of the members of the topology.
-#[must_use]
-pub fn directions(names: &[&str], topology: &Topology) -> Vec<[String; 2]> {
-    let mut times: BTreeMap<(u16, u16), u32> = BTreeMap::new();
-    let name = |member: u16| names.get(usize::from(member)).copied().unwrap_or_default();
-    let of = |link: &TopologyLink| {
-        let times = times.entry((link.a.min(link.b), link.a.max(link.b))).or_default();
-        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
-        *times += 1;
-        let (a, b) = (name(link.a), name(link.b));
-        [format!("{a}->{b}{suffix}"), format!("{b}->{a}{suffix}")]
-    };
-    topology.links.iter().map(of).collect()
-}
-
 /// Sets the use and the states of members and links of a picture of the same rack.
 pub fn add_report(graph: &mut Graph, topology: &Topology, report: &Report) {
     let names: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let by_name: BTreeMap<&str, &LinkReport> =
         report.links.iter().map(|link| (link.name.as_str(), link)).collect();
-    let both: Vec<Vec<&LinkReport>> = directions(&names, topology)
+    let both: Vec<Vec<&LinkReport>> = topology
+        .directions(&names)
         .iter()
         .map(|names| names.iter().filter_map(|name| by_name.get(name.as_str()).copied()).collect())
         .collect();
     // The busier direction of each link.
     let bytes: Vec<f64> =
-        both.iter().map(|both| both.iter().map(|link| wire_bytes(link)).max().unwrap_or(0) as f64).collect();
+        both.iter().map(|both| both.iter().map(|link| link.wire_bytes()).max().unwrap_or(0) as f64).collect();
     let possible: Option<Vec<f64>> = topology
         .links
         .iter()
@@ -168,12 +153,6 @@ pub fn add_report(graph: &mut Graph, topology: &Topology, report: &Report) {
 #[must_use]
 pub fn had_faults(link: &LinkReport) -> bool {
     !link.injected.is_empty() || link.dropped.keys().any(|reason| !CONSEQUENCES.contains(&reason.as_str()))
-}
-
-/// Returns the bytes of a direction, with preambles and gaps.
-#[must_use]
-pub fn wire_bytes(link: &LinkReport) -> u64 {
-    link.bytes_on_wire + link.frames * BYTES_BESIDE_FRAME
 }
 
 /// Returns the links that went down after they were up, by index, and if they were down at the end.

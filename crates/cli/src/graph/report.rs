@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use rackloom_jobs::report::{Report, Topology};
-use rackloom_page::rack::directions;
 use rackloom_plan::Plan;
 
 use crate::failure::Failure;
@@ -26,7 +25,7 @@ pub(super) fn check(plan: &Plan, topology: &Topology, report: &Report) -> Result
         return other(what);
     }
     let members: Vec<&str> = plan.members.iter().map(|member| member.name.as_str()).collect();
-    let names = directions(&members, topology);
+    let names = topology.directions(&members);
     let of_plan: BTreeSet<&str> = names.iter().flatten().map(String::as_str).collect();
     let of_report: BTreeSet<&str> = report.links.iter().map(|link| link.name.as_str()).collect();
     difference("links", &of_plan, &of_report).map_or(Ok(()), other)

@@ -11,7 +11,7 @@ use rackloom_protocol::port_counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::balance::{PhaseBalance, balance};
+use super::balance::{BYTES_BESIDE_FRAME, PhaseBalance, balance};
 use super::events::EventRecord;
 use super::fault_report::FaultReport;
 use super::member::{HostShortage, JobResult, MemberReport, MemberState, PathReport, PortReport};
@@ -20,7 +20,7 @@ use super::meta::Meta;
 use super::series::{Direction, Series};
 use super::spans::{OperationSpan, PhaseSpan};
 use super::sweep::{self, SweepRow};
-use super::topology::Topology;
+use super::topology::{Topology, direction_names};
 use super::traffic::TrafficReport;
 use super::workload::WorkloadReport;
 use crate::measure::{KindOnPath, Measurements, OperationKind, OperationPath};
@@ -260,6 +260,12 @@ macro_rules! link_report {
                 }
             }
 
+            /// Returns the bytes that the direction sent, with preambles and gaps.
+            #[must_use]
+            pub fn wire_bytes(&self) -> u64 {
+                self.bytes_on_wire + self.frames * BYTES_BESIDE_FRAME
+            }
+
             /// Returns the counters that are rarely counted, by name, if they are not zero.
             pub fn rare_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 let all = [$((stringify!($rare), self.$rare),)+];
@@ -384,14 +390,13 @@ impl Report {
             }
         }
         events.sort_by_key(|record| record.at_ns);
-        let links = link_reports(&context, &by_name);
+        let directions = directions(&context);
+        let links = link_reports(&directions, &by_name);
         let of_jobs: Vec<Vec<PhaseSpan>> = jobs.iter().map(|job| phases_of(job)).collect();
         let phases = PhaseSpan::join(of_jobs.iter().map(Vec::as_slice));
-        let series = Series::join(members, &directions(&context));
-        let bytes_of_phases = series.as_ref().map(|series| {
-            let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
-            series.bytes_of_phases(&phases, &names)
-        });
+        let series = Series::join(members, &directions);
+        let bytes_of_phases =
+            series.as_ref().map(|series| series.bytes_of_phases(&phases, &directions)).unwrap_or_default();
 
         Self {
             verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
@@ -420,12 +425,7 @@ impl Report {
                 }),
             ),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
-            balance: balance(
-                &links,
-                context.topology.as_ref(),
-                context.elapsed_ns,
-                bytes_of_phases.unwrap_or_default(),
-            ),
+            balance: balance(&links, context.topology.as_ref(), context.elapsed_ns, bytes_of_phases),
             links,
             phases,
             series,
@@ -607,35 +607,32 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
 }
 
 /// Returns both directions of every link, in the order of the plan.
-fn directions(context: &Context) -> Vec<[Direction; 2]> {
-    let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
-    let mut times_named = HashMap::<(u16, u16), u32>::new();
-    let of = |(edge, &(a, b)): (usize, &(u16, u16))| {
-        let times = times_named.entry((a.min(b), a.max(b))).or_default();
-        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
-        *times += 1;
-        [(a, b), (b, a)].map(|(from, to)| Direction {
-            name: format!("{}->{}{suffix}", name(from), name(to)),
-            sender: name(from).to_owned(),
-            receiver: name(to).to_owned(),
-            edge: edge as u16,
-        })
+fn directions(context: &Context) -> Vec<Direction> {
+    let names: Vec<&str> = context.members.iter().map(|seat| seat.name.as_str()).collect();
+    let name = |node: u16| names.get(usize::from(node)).copied().unwrap_or("?").to_owned();
+    let of_link = |(edge, (&(a, b), [forward, backward])): (usize, (&(u16, u16), [String; 2]))| {
+        let edge = edge as u16;
+        [
+            Direction { name: forward, sender: name(a), receiver: name(b), edge },
+            Direction { name: backward, sender: name(b), receiver: name(a), edge },
+        ]
     };
-    context.links.iter().enumerate().map(of).collect()
+    let named = direction_names(&names, context.links.iter().copied());
+    context.links.iter().zip(named).enumerate().flat_map(of_link).collect()
 }
 
-/// Returns the reports of both directions of every link, in the order of the plan.
-fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
+/// Returns the reports of all directions.
+fn link_reports(directions: &[Direction], by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
     let port = |member: &str, edge: u16| {
         let member = by_name.get(member)?;
         member.ports.iter().find(|port| port.edge == edge)
     };
-    let of = |direction: Direction| {
+    let of = |direction: &Direction| {
         let (sender, receiver) =
             (port(&direction.sender, direction.edge), port(&direction.receiver, direction.edge));
-        LinkReport::between(direction.name, sender, receiver)
+        LinkReport::between(direction.name.clone(), sender, receiver)
     };
-    directions(context).into_iter().flatten().map(of).collect()
+    directions.iter().map(of).collect()
 }
 
 /// Returns the phases of one rank's job, or of its workload.

@@ -60,8 +60,7 @@ pub fn balance(
     elapsed_ns: u64,
     phases: Vec<PhaseBytes>,
 ) -> Vec<PhaseBalance> {
-    let bytes: Vec<u64> =
-        links.iter().map(|link| link.bytes_on_wire + link.frames * BYTES_BESIDE_FRAME).collect();
+    let bytes: Vec<u64> = links.iter().map(LinkReport::wire_bytes).collect();
     let is_used: Vec<bool> = bytes.iter().map(|bytes| *bytes > 0).collect();
     let rate = |direction: usize| topology?.links.get(direction / 2)?.rate_bits_per_s;
     let rates: Option<Vec<u64>> = (0..links.len()).map(rate).collect();

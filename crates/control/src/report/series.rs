@@ -3,6 +3,7 @@
 //! All intervals of one run have the same length. A run of unknown duration begins with short intervals. When the maximum number is
 //! reached, each two neighbours become one and the length doubles, so that memory is bounded and the whole run is covered.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::balance::{BYTES_BESIDE_FRAME, PhaseBytes};
 use super::member::MemberReport;
 use super::spans::PhaseSpan;
-use crate::recorder::{MemberSeries, PortSeries, greatest_of_pairs, join_pairs};
+use crate::recorder::{MemberSeries, PortSeries, greatest_of_pairs, join_operations, join_pairs};
 
 /// Maximum number of intervals of a report.
 const INTERVALS_MAX: usize = 512;
@@ -82,13 +83,15 @@ impl Series {
     /// Joins the series of all members; `None` if none recorded one. `directions` are the names of both directions of each link, in the
     /// order of the links.
     #[must_use]
-    pub(super) fn join(members: &[MemberReport], directions: &[[Direction; 2]]) -> Option<Self> {
+    pub(super) fn join(members: &[MemberReport], directions: &[Direction]) -> Option<Self> {
         let recorded = || members.iter().filter_map(|member| Some((member, member.series.as_ref()?)));
         let interval_ns = recorded().map(|(_, series)| series.interval_ns).max()?;
-        let all: HashMap<&str, (&MemberReport, MemberSeries)> = recorded()
+        let all: Recorded<'_> = recorded()
             .map(|(member, series)| {
-                let mut series = series.clone();
-                series.coarsen_to(interval_ns);
+                let mut series = Cow::Borrowed(series);
+                if series.interval_ns < interval_ns {
+                    series.to_mut().coarsen_to(interval_ns);
+                }
                 (member.name.as_str(), (member, series))
             })
             .collect();
@@ -141,7 +144,7 @@ impl Series {
     fn shorten(&mut self) {
         while self.intervals as usize > INTERVALS_MAX {
             for node in &mut self.nodes {
-                node.halve();
+                join_operations(&mut node.operations, &mut node.latency_p50_ns, &mut node.latency_p99_ns);
             }
             for link in &mut self.links {
                 let lists = [&mut link.bytes, &mut link.frames, &mut link.missing, &mut link.replayed];
@@ -154,17 +157,17 @@ impl Series {
         }
     }
 
-    /// Returns the bytes of each direction in those phases that cover several intervals. `names` are those of all directions. An interval
+    /// Returns the bytes of each direction in those phases that cover several intervals. An interval
     /// that a phase shares with another counts in proportion.
     #[must_use]
-    pub(super) fn bytes_of_phases(&self, phases: &[PhaseSpan], names: &[String]) -> Vec<PhaseBytes> {
+    pub(super) fn bytes_of_phases(&self, phases: &[PhaseSpan], directions: &[Direction]) -> Vec<PhaseBytes> {
         let index: HashMap<&str, usize> =
-            names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
+            directions.iter().enumerate().map(|(index, one)| (one.name.as_str(), index)).collect();
         let is_long = |phase: &&PhaseSpan| {
             phase.ended_ns.saturating_sub(phase.began_ns) >= PHASE_INTERVALS_MIN * self.interval_ns
         };
         let of = |phase: &PhaseSpan| {
-            let mut bytes = vec![0; names.len()];
+            let mut bytes = vec![0; directions.len()];
             for link in &self.links {
                 let Some(index) = index.get(link.name.as_str()) else { continue };
                 bytes[*index] = self.within(phase, link);
@@ -190,21 +193,8 @@ impl Series {
     }
 }
 
-impl NodeSeries {
-    fn halve(&mut self) {
-        let counts = self.operations.clone();
-        let weighted = |pair: (&[u64], &[u64])| {
-            let count: u64 = pair.0.iter().sum();
-            let sum: u128 =
-                pair.0.iter().zip(pair.1).map(|(count, ns)| u128::from(*count) * u128::from(*ns)).sum();
-            (sum / u128::from(count.max(1))) as u64
-        };
-        self.latency_p50_ns = counts.chunks(2).zip(self.latency_p50_ns.chunks(2)).map(weighted).collect();
-        self.latency_p99_ns =
-            self.latency_p99_ns.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
-        join_pairs(&mut self.operations);
-    }
-}
+/// Members that recorded, by name, with series of one interval.
+type Recorded<'a> = HashMap<&'a str, (&'a MemberReport, Cow<'a, MemberSeries>)>;
 
 /// Direction of a link: its name, its sending and its receiving member, and the index of the link.
 #[derive(Clone, Debug)]
@@ -215,10 +205,7 @@ pub(super) struct Direction {
     pub(super) edge: u16,
 }
 
-fn links(
-    all: &HashMap<&str, (&MemberReport, MemberSeries)>,
-    directions: &[[Direction; 2]],
-) -> Vec<LinkSeries> {
+fn links(all: &Recorded<'_>, directions: &[Direction]) -> Vec<LinkSeries> {
     let port = |member: &str, edge: u16| {
         let (report, series) = all.get(member)?;
         let index = report.ports.iter().position(|port| port.edge == edge)?;
@@ -241,7 +228,7 @@ fn links(
             queued: sender.queued.clone(),
         })
     };
-    directions.iter().flatten().filter_map(of).collect()
+    directions.iter().filter_map(of).collect()
 }
 
 fn node(name: &str, series: &MemberSeries) -> Option<NodeSeries> {
@@ -275,14 +262,14 @@ mod tests {
         }
     }
 
-    fn directions() -> [[Direction; 2]; 1] {
+    fn directions() -> [Direction; 2] {
         let of = |sender: &str, receiver: &str| Direction {
             name: format!("{sender}->{receiver}"),
             sender: sender.into(),
             receiver: receiver.into(),
             edge: 0,
         };
-        [[of("a", "b"), of("b", "a")]]
+        [of("a", "b"), of("b", "a")]
     }
 
     #[test]
@@ -309,8 +296,7 @@ mod tests {
         let members = [member("a", 10, &[100; 10], &[1; 10]), member("b", 10, &[0; 10], &[])];
         let series = Series::join(&members, &directions()).expect("two members recorded");
         let phase = |began_ns, ended_ns| PhaseSpan { name: "p".into(), began_ns, ended_ns };
-        let names = ["a->b".to_owned(), "b->a".to_owned()];
-        let phases = series.bytes_of_phases(&[phase(15, 60), phase(20, 30)], &names);
+        let phases = series.bytes_of_phases(&[phase(15, 60), phase(20, 30)], &directions());
         // Each interval has one frame: 100 bytes, and 20 beside it. The second phase is too short.
         assert_eq!(phases.len(), 1);
         assert_eq!(phases[0].bytes, [540, 0]);

@@ -2,6 +2,8 @@
 //!
 //! A picture of the rack needs nothing else, so that a report can be drawn without its rack file.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,27 @@ pub struct Topology {
     pub members: Vec<TopologyMember>,
     /// Links, in the order of the plan. The directions of link `i` are the report's `links` 2 `i` (from `a` to `b`) and 2 `i` + 1.
     pub links: Vec<TopologyLink>,
+}
+
+impl Topology {
+    /// Returns the names of both directions of each link, as reports have them. `names` are those of the members.
+    #[must_use]
+    pub fn directions(&self, names: &[&str]) -> Vec<[String; 2]> {
+        direction_names(names, self.links.iter().map(|link| (link.a, link.b)))
+    }
+}
+
+/// Returns the names of both directions of links between these members. A second link between the same two has `#1` behind its name.
+pub(super) fn direction_names(names: &[&str], links: impl Iterator<Item = (u16, u16)>) -> Vec<[String; 2]> {
+    let name = |member: u16| names.get(usize::from(member)).copied().unwrap_or("?");
+    let mut times_named = HashMap::<(u16, u16), u32>::new();
+    let of = |(a, b): (u16, u16)| {
+        let times = times_named.entry((a.min(b), a.max(b))).or_default();
+        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
+        *times += 1;
+        [(a, b), (b, a)].map(|(from, to)| format!("{}->{}{suffix}", name(from), name(to)))
+    };
+    links.map(of).collect()
 }
 
 /// Shape of a rack's links.

@@ -6,7 +6,7 @@ use rackloom_control::report::{LinkReport, MemberState, NodeReport, Report};
 
 use super::load::rate_of;
 use crate::model::{Block, Cell, Column, Row, Table, Tone};
-use crate::rack::{had_faults, wire_bytes};
+use crate::rack::had_faults;
 use crate::text;
 
 /// Rows at most.
@@ -84,7 +84,7 @@ pub(super) fn links(report: &Report) -> Vec<Block> {
     let mut table = Table::new("Links, by direction", columns);
     let rank = |index: &usize| {
         let link = &report.links[*index];
-        (!had_faults(link), std::cmp::Reverse(wire_bytes(link)), *index)
+        (!had_faults(link), std::cmp::Reverse(link.wire_bytes()), *index)
     };
     let mut order: Vec<usize> = (0..report.links.len()).collect();
     order.sort_by_key(rank);
@@ -103,7 +103,7 @@ fn link_row(report: &Report, index: usize) -> Row {
     let link = &report.links[index];
     let possible = rate_of(report, index).map(|rate| rate as f64 / 8e9 * report.elapsed_ns as f64);
     let share =
-        possible.filter(|possible| *possible > 0.0).map(|possible| wire_bytes(link) as f64 / possible);
+        possible.filter(|possible| *possible > 0.0).map(|possible| link.wire_bytes() as f64 / possible);
     let dropped: u64 = link.dropped.values().sum();
     let tone = if had_faults(link) { Tone::Warning } else { Tone::Plain };
     vec![
