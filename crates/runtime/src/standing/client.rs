@@ -18,17 +18,14 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// Sends a request and returns the answer. `timeout` limits each read and write.
 pub(super) fn request(
-    mut stream: &UnixStream,
+    stream: &UnixStream,
     rack: &str,
     request: &Request,
     timeout: Duration,
 ) -> Result<Answer, Failure> {
-    let mut exchange = || -> io::Result<Answer> {
-        stream.set_write_timeout(Some(timeout))?;
+    let exchange = || -> io::Result<Answer> {
+        send(stream, request, timeout)?;
         stream.set_read_timeout(Some(timeout))?;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
         let mut answer = Vec::new();
         BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut answer)?;
         if answer.is_empty() {
@@ -50,6 +47,14 @@ pub(super) fn request(
             Err(Failure::new(Exit::Stalled, format!("rack {rack} ended without an answer: {error}")))
         }
     }
+}
+
+/// Sends a request. `timeout` limits each write.
+pub(super) fn send(mut stream: &UnixStream, request: &Request, timeout: Duration) -> io::Result<()> {
+    stream.set_write_timeout(Some(timeout))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)
 }
 
 /// Returns a handle of the process at the other end; `None` if the kernel does not name it.

@@ -1,13 +1,13 @@
 //! Events of a standing rack as they happen, on a connection of their own.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackloom_control::request::{Answer, Nothing, Request};
 use rackloom_jobs::report::EventRecord;
 
-use super::StandingRack;
+use super::{StandingRack, client};
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
@@ -43,11 +43,7 @@ impl EventStream {
         let lost = |error| Failure::new(Exit::Stalled, format!("rack {name} does not send events: {error}"));
         let stream = StandingRack::named(name)?.into_stream();
         let subscribe = || -> io::Result<Self> {
-            let mut stream = stream;
-            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-            let mut line = serde_json::to_vec(&Request::Subscribe(Nothing {}))?;
-            line.push(b'\n');
-            stream.write_all(&line)?;
+            client::send(&stream, &Request::Subscribe(Nothing {}), ANSWER_TIMEOUT)?;
             let mut events = Self { stream, received: Vec::new() };
             match events.next_answer(ANSWER_TIMEOUT)? {
                 Some(Answer::Subscribed(_)) => Ok(events),
