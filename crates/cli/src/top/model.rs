@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rackloom_control::links::LinkStatus;
+use rackloom_control::links::{LinkCounters, LinkStatus};
 use rackloom_control::request::{ActiveFault, EventList, MemberStatus, RackStatus};
 use rackloom_jobs::report::EventRecord;
 use rackloom_runtime::standing::RackEvent;
@@ -88,7 +88,9 @@ pub(super) struct MemberRow {
 #[derive(Debug)]
 pub(super) struct Model {
     status: RackStatus,
-    earlier: Option<RackStatus>,
+    /// Rows of the latest status, in the order of the plan.
+    links: Vec<LinkRow>,
+    members: Vec<MemberRow>,
     histories: HashMap<String, VecDeque<u64>>,
     total: VecDeque<u64>,
     events: VecDeque<EventRecord>,
@@ -110,8 +112,9 @@ impl Model {
     /// Returns the view of a first status, with the events so far.
     pub(super) fn new(status: RackStatus, list: EventList) -> Self {
         let mut model = Self {
+            links: Vec::new(),
+            members: Vec::new(),
             status,
-            earlier: None,
             histories: HashMap::new(),
             total: VecDeque::new(),
             events: VecDeque::new(),
@@ -126,6 +129,7 @@ impl Model {
             selected: [0; 3],
         };
         list.events.into_iter().for_each(|event| model.keep(event));
+        model.make_rows(None);
         model
     }
 
@@ -143,14 +147,41 @@ impl Model {
             return;
         }
         let earlier = std::mem::replace(&mut self.status, status);
+        self.make_rows(Some(&earlier));
         let mut total = 0;
-        for link in &self.status.links {
-            let rate = rate(link, Some(&earlier)).map_or(0, |(bytes, _)| bytes);
+        for row in &mut self.links {
+            let rate = row.bytes_per_s.unwrap_or(0);
             total += rate;
-            push(self.histories.entry(link.name.clone()).or_default(), rate);
+            let history = self.histories.entry(row.name.clone()).or_default();
+            push(history, rate);
+            row.history.clone_from(history);
         }
         push(&mut self.total, total);
-        self.earlier = Some(earlier);
+    }
+
+    /// Makes the rows of the status, with rates since the earlier one.
+    fn make_rows(&mut self, earlier: Option<&RackStatus>) {
+        let links = earlier.map_or(&[][..], |status| &status.links);
+        let links: HashMap<&str, &LinkStatus> = links.iter().map(|link| (link.name.as_str(), link)).collect();
+        let is_down =
+            |member: &MemberStatus, link: u16| member.links_up.is_none() || member.links_down.contains(&link);
+        let members: HashMap<&str, &MemberStatus> =
+            self.status.members.iter().map(|member| (member.name.as_str(), member)).collect();
+        let is_up = |link: &LinkStatus| {
+            let ends = [&link.from, &link.to].map(|end| members.get(end.as_str()));
+            ends.into_iter().all(|end| end.is_some_and(|end| !is_down(end, link.link)))
+        };
+        let rows = self.status.links.iter();
+        let rows = rows.map(|link| link_row(link, links.get(link.name.as_str()).copied(), is_up(link)));
+        self.links = rows.collect();
+        let before = earlier.map_or(&[][..], |status| &status.members);
+        let before: HashMap<&str, &MemberStatus> =
+            before.iter().map(|member| (member.name.as_str(), member)).collect();
+        let elapsed_ns = earlier.map_or(0, |earlier| self.status.uptime_ns.saturating_sub(earlier.uptime_ns));
+        let rows = self.status.members.iter();
+        let rows =
+            rows.map(|member| member_row(member, before.get(member.name.as_str()).copied(), elapsed_ns));
+        self.members = rows.collect();
     }
 
     /// Adds an event, unless the view is paused.
@@ -196,8 +227,7 @@ impl Model {
 
     /// Returns the rows of links that the filter leaves, in order.
     pub(super) fn links(&self) -> Vec<LinkRow> {
-        let mut rows: Vec<_> = self.status.links.iter().map(|link| self.link(link)).collect();
-        rows.retain(|row| self.fits(&row.name));
+        let mut rows: Vec<_> = self.links.iter().filter(|row| self.fits(&row.name)).cloned().collect();
         let key = |row: &LinkRow| match self.order[Pane::Links as usize] {
             1 => row.bytes_per_s,
             2 => row.lost,
@@ -213,35 +243,10 @@ impl Model {
         rows
     }
 
-    fn link(&self, link: &LinkStatus) -> LinkRow {
-        let rates = rate(link, self.earlier.as_ref());
-        let share = rates.and_then(|(bytes, _)| Some(bytes as f64 * 8.0 / link.rate_bits_per_s? as f64));
-        let is_down = |name: &String| {
-            let member = self.status.members.iter().find(|member| member.name == *name);
-            member.is_none_or(|member| member.links_up.is_none() || member.links_down.contains(&link.link))
-        };
-        let of_sender =
-            |count: fn(&rackloom_control::links::LinkCounters) -> u64| link.sent.as_ref().map(count);
-        let dropped = link.dropped.as_ref().map(|dropped| dropped.values().sum::<u64>());
-        LinkRow {
-            name: link.name.clone(),
-            link: link_name(link),
-            is_up: ![&link.from, &link.to].into_iter().any(is_down),
-            bytes_per_s: rates.map(|(bytes, _)| bytes),
-            frames_per_s: rates.map(|(_, frames)| frames),
-            share,
-            lost: dropped.or(link.missing).map(|dropped| dropped.max(link.missing.unwrap_or(0))),
-            replayed: of_sender(|sent| sent.replayed),
-            retransmitted: of_sender(|sent| sent.retransmitted),
-            credit_waits: of_sender(|sent| sent.credit_waits),
-            history: self.histories.get(&link.name).cloned().unwrap_or_default(),
-        }
-    }
-
     /// Returns the rows of members that the filter leaves, in order.
     pub(super) fn members(&self) -> Vec<MemberRow> {
-        let mut rows: Vec<_> = self.status.members.iter().map(|member| self.member(member)).collect();
-        rows.retain(|row| self.fits(&format!("{} {} {}", row.name, row.role, row.state)));
+        let fits = |row: &&MemberRow| self.fits(&format!("{} {} {}", row.name, row.role, row.state));
+        let mut rows: Vec<_> = self.members.iter().filter(fits).cloned().collect();
         let key = |row: &MemberRow| match self.order[Pane::Members as usize] {
             1 => row.processor.map(|share| (share * 1e6) as u64),
             2 => row.memory_bytes,
@@ -253,28 +258,6 @@ impl Model {
             rows.reverse();
         }
         rows
-    }
-
-    fn member(&self, member: &MemberStatus) -> MemberRow {
-        let earlier = self.earlier.as_ref();
-        let before = earlier.and_then(|status| status.members.iter().find(|one| one.name == member.name));
-        let elapsed_ns = earlier.map_or(0, |earlier| self.status.uptime_ns.saturating_sub(earlier.uptime_ns));
-        let spent = before
-            .filter(|before| before.pid == member.pid)
-            .and_then(|before| member.processor_ns?.checked_sub(before.processor_ns?));
-        MemberRow {
-            name: member.name.clone(),
-            role: member.role.clone(),
-            state: member.state.clone(),
-            processor: spent.filter(|_| elapsed_ns > 0).map(|spent| spent as f64 / elapsed_ns as f64),
-            memory_bytes: member.memory_used_bytes,
-            incarnation: member.incarnation,
-            links: format!(
-                "{}/{}",
-                member.links_up.map_or_else(|| "-".to_owned(), |up| up.to_string()),
-                member.links_total
-            ),
-        }
     }
 
     /// Returns the number of rows of the pane that has the keys.
@@ -297,11 +280,46 @@ fn link_name(link: &LinkStatus) -> String {
     format!("{}--{}{number}", link.from, link.to)
 }
 
-/// Returns bytes and frames per second since the earlier status.
-fn rate(link: &LinkStatus, earlier: Option<&RackStatus>) -> Option<(u64, u64)> {
-    let before = earlier?.links.iter().find(|before| before.name == link.name)?;
-    let rate = link.sent.as_ref()?.rate_since(before.sent.as_ref()?)?;
-    Some((rate.bytes_per_s, rate.frames_per_s))
+/// Returns the row of a direction, with rates since an earlier status of it.
+fn link_row(link: &LinkStatus, earlier: Option<&LinkStatus>, is_up: bool) -> LinkRow {
+    let rate = link.sent.as_ref().zip(earlier.and_then(|earlier| earlier.sent.as_ref()));
+    let rate = rate.and_then(|(sent, before)| sent.rate_since(before));
+    let share = rate.and_then(|rate| Some(rate.bytes_per_s as f64 * 8.0 / link.rate_bits_per_s? as f64));
+    let of_sender = |count: fn(&LinkCounters) -> u64| link.sent.as_ref().map(count);
+    let dropped = link.dropped.as_ref().map(|dropped| dropped.values().sum::<u64>());
+    LinkRow {
+        name: link.name.clone(),
+        link: link_name(link),
+        is_up,
+        bytes_per_s: rate.map(|rate| rate.bytes_per_s),
+        frames_per_s: rate.map(|rate| rate.frames_per_s),
+        share,
+        lost: dropped.or(link.missing).map(|dropped| dropped.max(link.missing.unwrap_or(0))),
+        replayed: of_sender(|sent| sent.replayed),
+        retransmitted: of_sender(|sent| sent.retransmitted),
+        credit_waits: of_sender(|sent| sent.credit_waits),
+        history: VecDeque::new(),
+    }
+}
+
+/// Returns the row of a member, with its use of a processor since an earlier status of it.
+fn member_row(member: &MemberStatus, earlier: Option<&MemberStatus>, elapsed_ns: u64) -> MemberRow {
+    let spent = earlier
+        .filter(|before| before.pid == member.pid)
+        .and_then(|before| member.processor_ns?.checked_sub(before.processor_ns?));
+    MemberRow {
+        name: member.name.clone(),
+        role: member.role.clone(),
+        state: member.state.clone(),
+        processor: spent.filter(|_| elapsed_ns > 0).map(|spent| spent as f64 / elapsed_ns as f64),
+        memory_bytes: member.memory_used_bytes,
+        incarnation: member.incarnation,
+        links: format!(
+            "{}/{}",
+            member.links_up.map_or_else(|| "-".to_owned(), |up| up.to_string()),
+            member.links_total
+        ),
+    }
 }
 
 fn push(history: &mut VecDeque<u64>, value: u64) {
@@ -314,7 +332,6 @@ fn push(history: &mut VecDeque<u64>, value: u64) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use rackloom_control::links::LinkCounters;
 
     /// Status of two nodes after `seconds`, in which n0 sent `bytes` and n1 nothing.
     pub(in crate::top) fn status(seconds: u64, bytes: u64) -> RackStatus {
