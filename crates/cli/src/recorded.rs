@@ -4,36 +4,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rackloom_export::{junit, perfetto, series_csv};
-use rackloom_jobs::report::Report;
+use rackloom_jobs::report::{Report, Series};
 
 use crate::arguments::RecordingOptions;
 use crate::exit::Exit;
-use crate::failure::{self, Failure};
-use crate::reporting::must_be_writable_at;
+use crate::failure::Failure;
+use crate::reporting::{must_be_writable_at, print_to_stderr, settle};
 
 /// Checks, before a run, that its files can be written.
 pub(crate) fn must_be_writable(options: &RecordingOptions) -> Result<(), Failure> {
     options.files().try_for_each(|path| must_be_writable_at(path))
 }
 
-/// Writes the files that are requested. Returns the exit of the run. A write error replaces the exit of a run that passed, and is only
-/// printed for other runs.
+/// Writes the files that are requested. Returns the exit of the run as [`settle`] does.
 pub(crate) fn write(report: &Report, options: &RecordingOptions, exit: Exit) -> Result<Exit, Failure> {
-    match write_all(report, options) {
-        Err(failure) if exit == Exit::Pass => Err(failure),
-        Err(failure) => {
-            failure::print(&failure);
-            Ok(exit)
-        }
-        Ok(()) => Ok(exit),
-    }
+    settle(write_all(report, options), exit)
 }
 
 fn write_all(report: &Report, options: &RecordingOptions) -> Result<(), Failure> {
     if let Some(path) = &options.series {
         let mut text = String::new();
-        let series = report.series.clone().unwrap_or_default();
-        series_csv::write(&series, &mut text).map_err(cannot_format)?;
+        let none = Series::default();
+        series_csv::write(report.series.as_ref().unwrap_or(&none), &mut text).map_err(cannot_format)?;
         write_file(path, &text)?;
     }
     if let Some(path) = &options.perfetto {
@@ -41,7 +33,7 @@ fn write_all(report: &Report, options: &RecordingOptions) -> Result<(), Failure>
         let trace = perfetto::Trace { report, events_max: perfetto::EVENTS_MAX };
         let counts = perfetto::write(&trace, &mut text).map_err(cannot_format)?;
         if counts.left_out > 0 {
-            crate::reporting::print_to_stderr(&format!(
+            print_to_stderr(&format!(
                 "the trace has the first {} events; {} are left out",
                 counts.written, counts.left_out
             ));

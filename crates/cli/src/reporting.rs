@@ -85,7 +85,13 @@ pub(crate) fn deliver(
     page: &PageOutput,
     exit: Exit,
 ) -> Result<Exit, Failure> {
-    match write_out(report, output, page) {
+    settle(write_out(report, output, page), exit)
+}
+
+/// Returns the exit of a run whose results were written. A write error replaces the exit of a run that passed, and is only printed for other
+/// runs.
+pub(crate) fn settle(written: Result<(), Failure>, exit: Exit) -> Result<Exit, Failure> {
+    match written {
         Err(failure) if exit == Exit::Pass => Err(failure),
         Err(failure) => {
             failure::print(&failure);

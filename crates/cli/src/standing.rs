@@ -54,10 +54,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     if let Some(interval_ns) = arguments.watch {
         return watch(arguments, Duration::from_nanos(interval_ns));
     }
-    let racks = match &arguments.name {
-        Some(name) => vec![StandingRack::named(name)?],
-        None => StandingRack::all()?,
-    };
+    let racks = racks_of(arguments)?;
     let (racks_up, first_failure) = standing::status_with_rates(racks);
     if arguments.json {
         let racks = Racks { racks: &racks_up };
@@ -75,14 +72,19 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     first_failure.map_or(Ok(Exit::Pass), Err)
 }
 
+/// Returns the rack of the name, or all racks.
+fn racks_of(arguments: &StatusArguments) -> Result<Vec<StandingRack>, Failure> {
+    match &arguments.name {
+        Some(name) => Ok(vec![StandingRack::named(name)?]),
+        None => StandingRack::all(),
+    }
+}
+
 /// `rackloom status --watch`: prints the status of all racks after each interval.
 fn watch(arguments: &StatusArguments, interval: Duration) -> Result<Exit, Failure> {
     let is_screen = std::io::stdout().is_terminal() && !arguments.json;
     loop {
-        let racks = match &arguments.name {
-            Some(name) => vec![StandingRack::named(name)?],
-            None => StandingRack::all()?,
-        };
+        let racks = racks_of(arguments)?;
         if racks.is_empty() {
             return Err(Failure::bad_input("no rack is up").hint("`rackloom up FILE` starts one"));
         }
