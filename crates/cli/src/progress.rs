@@ -2,20 +2,20 @@
 //!
 //! A thread of its own draws the bar on standard error, so that the engines do no work for it and standard
 //! output is unchanged. It shows the progress of the slowest node in the pieces that the job counts (runs of
-//! a collective over all sizes, measurements, phases), and the number of finished nodes. Seats report a few
-//! times per second with a poll of their control socket, so no frame waits for it.
+//! a collective over all sizes, measurements, phases), the number of finished nodes, and the time that is left.
+//! Seats report a few times per second with a poll of their control socket, so no frame waits for it.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rackloom_jobs::Portion;
 use rackloom_runtime::outcome::progress::RunProgress;
 
-use crate::terminal;
+use crate::{terminal, time_limit};
 
 /// Time after which the bar appears. Shorter runs show none.
 const DELAY: Duration = Duration::from_secs(2);
@@ -25,6 +25,15 @@ const REDRAWS_PER_S: u8 = 10;
 /// Progress of the run, shared with the thread that draws.
 #[derive(Debug, Default)]
 pub(crate) struct SharedProgress(Mutex<RunProgress>);
+
+/// Estimate of the time that is left. It begins with the first progress that a look shows, because nodes connect before that.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Time of the first look at a job that runs, with the thousandths that were completed then.
+    first: Option<(Instant, u64)>,
+    /// Thousandths at the last change, and the end of the run as expected then.
+    last: Option<(u64, Instant)>,
+}
 
 /// Progress bar. It disappears on drop.
 #[derive(Debug)]
@@ -57,11 +66,15 @@ impl Bar {
         let (end, ended) = channel::<()>();
         let (shared, job) = (Arc::clone(&progress), job.to_owned());
         let draw = move || {
-            let mut wait = DELAY;
-            let mut bar = None;
-            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                show(bar.get_or_insert_with(|| new_bar(&job)), shared.get(), &job, nodes);
-                wait = REDRAW;
+            let begun = Instant::now();
+            let (mut bar, mut rest) = (None, Rest::default());
+            while ended.recv_timeout(REDRAW) == Err(RecvTimeoutError::Timeout) {
+                let (now, progress) = (Instant::now(), shared.get());
+                let left = rest.left(now, progress);
+                if now.duration_since(begun) >= DELAY {
+                    let bar = bar.get_or_insert_with(|| new_bar(&job));
+                    show(bar, &message(progress, &job, nodes, left), thousandths(progress, nodes));
+                }
             }
             if let Some(bar) = bar {
                 bar.finish_and_clear();
@@ -77,9 +90,11 @@ impl Bar {
         Self { progress: Arc::default(), end: None, thread: None }
     }
 
-    /// Returns the progress that the bar shows.
-    pub(crate) fn progress(&self) -> &SharedProgress {
-        &self.progress
+    /// Sets the progress that the bar shows. `look` is called if it is shown.
+    pub(crate) fn update(&self, look: impl FnOnce() -> RunProgress) {
+        if self.thread.is_some() {
+            self.progress.set(look());
+        }
     }
 }
 
@@ -102,18 +117,41 @@ fn new_bar(job: &str) -> ProgressBar {
     bar.with_prefix(job.to_owned()).with_elapsed(DELAY)
 }
 
-fn show(bar: &ProgressBar, progress: RunProgress, job: &str, nodes: usize) {
-    let nodes_finished = format!("{} of {nodes} nodes finished", progress.finished);
-    let (position, length, message) = match progress.portion {
-        Some(Portion { done, total }) => {
-            (done, total, format!("{done} of {total} {} · {nodes_finished}", pieces(job)))
-        }
-        None => (progress.finished as u64, nodes as u64, nodes_finished),
-    };
-    bar.set_length(length);
-    bar.set_position(position);
-    bar.set_message(message);
+fn show(bar: &ProgressBar, message: &str, [done, total]: [u64; 2]) {
+    bar.set_length(total);
+    bar.set_position(done);
+    bar.set_message(message.to_owned());
     bar.tick();
+}
+
+/// Returns the completed thousandths of a piece, or of a node, and all of them.
+fn thousandths(progress: RunProgress, nodes: usize) -> [u64; 2] {
+    progress.portion.unwrap_or_else(|| Portion::new(progress.finished as u64, nodes as u64)).thousandths()
+}
+
+fn message(progress: RunProgress, job: &str, nodes: usize, left: Option<Duration>) -> String {
+    let mut message = String::new();
+    if let Some(portion) = progress.portion {
+        let [done, total] = portion.thousandths();
+        let percent = (done * 100).checked_div(total).unwrap_or(0);
+        message = format!("{} of {} {} · {percent}% · ", portion.done, portion.total, pieces(job));
+    }
+    format!("{message}{} of {nodes} nodes finished{}", progress.finished, time_limit::shown_left(left))
+}
+
+impl Rest {
+    /// Returns the time that is left at `now`. Between two changes of the progress it decreases with the time.
+    fn left(&mut self, now: Instant, progress: RunProgress) -> Option<Duration> {
+        let [done, total] = progress.portion?.thousandths();
+        let (begun, before) = *self.first.get_or_insert((now, done));
+        if self.last.is_none_or(|(at, _)| at != done) {
+            let elapsed = now.duration_since(begun);
+            let left =
+                time_limit::time_left(elapsed, done.saturating_sub(before), total.saturating_sub(before))?;
+            self.last = Some((done, now + left));
+        }
+        self.last.map(|(_, end)| end.saturating_duration_since(now))
+    }
 }
 
 /// Returns the name of the pieces that a job counts ([`rackloom_jobs::Job::portion`]).
@@ -122,5 +160,42 @@ fn pieces(job: &str) -> &'static str {
         "collective" => "runs",
         "litmus" => "phases",
         _ => "measurements",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(done: u64, total: u64) -> RunProgress {
+        RunProgress { finished: 1, portion: Some(Portion::new(done, total)) }
+    }
+
+    #[test]
+    fn the_time_left_follows_from_the_progress_since_the_first_look_and_counts_down() {
+        let (mut rest, begun) = (Rest::default(), Instant::now());
+        let seconds = Duration::from_secs;
+        assert_eq!(rest.left(begun, at(2, 10)), None, "nothing was done since the first look");
+        assert_eq!(
+            rest.left(begun + seconds(4), at(4, 10)),
+            Some(seconds(12)),
+            "two pieces took 4 s, six are left"
+        );
+        assert_eq!(rest.left(begun + seconds(9), at(4, 10)), Some(seconds(7)));
+        assert_eq!(rest.left(begun + seconds(60), at(4, 10)), Some(Duration::ZERO));
+        assert_eq!(rest.left(begun + seconds(64), at(8, 10)), Some(Duration::from_micros(21_333_333)));
+    }
+
+    #[test]
+    fn a_message_has_pieces_percent_nodes_and_the_time_left() {
+        let progress = RunProgress { finished: 3, portion: Some(Portion::new(0, 1).with_parts(1, 4)) };
+        assert_eq!(
+            message(progress, "collective", 8, Some(Duration::from_secs(90))),
+            "0 of 1 runs · 25% · 3 of 8 nodes finished · about 90 s left"
+        );
+        assert_eq!(thousandths(progress, 8), [250, 1000]);
+        let without = RunProgress { finished: 3, portion: None };
+        assert_eq!(message(without, "litmus", 8, None), "3 of 8 nodes finished");
+        assert_eq!(thousandths(without, 8), [3000, 8000]);
     }
 }

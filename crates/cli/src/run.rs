@@ -71,7 +71,7 @@ impl RackObserver for Display<'_> {
 
     fn progress(&mut self, progress: RunProgress) {
         if let Some(bar) = &self.bar {
-            bar.progress().set(progress);
+            bar.update(|| progress);
         }
     }
 

@@ -220,10 +220,12 @@ fn run_on_threads(
 ) -> Ran {
     let progress = Mutex::new(vec![RunProgress::default(); parts::THREADS_MAX]);
     let look = |thread: usize, part: &Simulation| {
-        let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        all[thread] = progress_of(part, plan.endpoint_count());
-        let working = all.iter().filter_map(|part| part.portion);
-        bar.progress().set(RunProgress::of(all.iter().map(|part| part.finished).sum(), working));
+        bar.update(|| {
+            let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            all[thread] = progress_of(part, plan.endpoint_count());
+            let working = all.iter().filter_map(|part| part.portion);
+            RunProgress::of(all.iter().map(|part| part.finished).sum(), working)
+        });
     };
     let seed = plan.settings.seed;
     let (results, stalled) = parts::run(plan, seed, jobs, threads, recording, EVENTS_PER_UPDATE, &look);
@@ -265,10 +267,10 @@ fn run_with_bar(
     goes_on: Option<&dyn Fn() -> bool>,
 ) -> Result<bool, Stalled> {
     let outcome = simulation.run_while(EVENTS_PER_UPDATE, |simulation| {
-        bar.progress().set(progress_of(simulation, ranks));
+        bar.update(|| progress_of(simulation, ranks));
         goes_on.is_none_or(|goes_on| goes_on())
     })?;
-    bar.progress().set(progress_of(simulation, ranks));
+    bar.update(|| progress_of(simulation, ranks));
     Ok(outcome.is_some())
 }
 

@@ -121,8 +121,7 @@ impl Drop for Tally {
 impl Counts {
     fn message(&self) -> String {
         let left = self.left.map(|(at, left)| left.saturating_sub(at.elapsed()));
-        let left = left.map_or_else(String::new, |left| format!(" · about {} left", time_limit::shown(left)));
-        format!("{} of {} · {} at once{left}", self.done, self.total, self.at_once)
+        format!("{} of {} · {} at once{}", self.done, self.total, self.at_once, time_limit::shown_left(left))
     }
 }
 

@@ -34,6 +34,15 @@ pub(crate) fn shown(time: Duration) -> String {
     format!("{:.0} {name}", seconds / unit)
 }
 
+/// Returns the end of a line of progress: the time that is left, in whole seconds at least.
+pub(crate) fn shown_left(left: Option<Duration>) -> String {
+    let text = |left: Duration| match left.as_secs_f64().ceil().max(1.0) {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds => shown(Duration::from_secs_f64(seconds)),
+    };
+    left.map_or_else(String::new, |left| format!(" · about {} left", text(left)))
+}
+
 /// Returns the time that is left if each piece of work takes as long as those that are done, in parallel as so far; `None` before the first is
 /// done.
 pub(crate) fn time_left(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
@@ -85,6 +94,15 @@ mod tests {
         ] {
             assert_eq!(shown(Duration::from_secs_f64(seconds)), text);
         }
+    }
+
+    #[test]
+    fn the_time_left_is_shown_in_whole_seconds_at_least() {
+        for (seconds, text) in [(0.0, "1 s"), (0.3, "1 s"), (1.2, "2 s"), (119.0, "119 s"), (200.0, "3 min")]
+        {
+            assert_eq!(shown_left(Some(Duration::from_secs_f64(seconds))), format!(" · about {text} left"));
+        }
+        assert_eq!(shown_left(None), "");
     }
 
     #[test]

@@ -245,14 +245,37 @@ impl Experiment {
     /// # Errors
     /// A knob that the experiment does not have, or a value that it cannot take.
     pub fn run(&self, request: &Request) -> Result<Findings, Refused> {
-        let setup = Setup {
+        self.run_with(request, &|| {})
+    }
+
+    /// Returns the number of its points.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn points(&self, request: &Request) -> Result<usize, Refused> {
+        self.trials_of(request).map(|trials| trials.len())
+    }
+
+    fn trials_of(&self, request: &Request) -> Result<Vec<Trial>, Refused> {
+        (self.trials)(&Setup {
             seed: request.seed,
             knobs: Knobs::new(self.name, self.knobs, &request.vary)?,
             reduced: request.reduced,
             perturb: request.perturb,
-        };
-        let trials = (self.trials)(&setup)?;
-        let measured = parallel::map(&trials, |trial| (trial.run)());
+        })
+    }
+
+    /// As [`Self::run`]. `ended` is called after each point, by several threads.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_with(&self, request: &Request, ended: &(dyn Fn() + Sync)) -> Result<Findings, Refused> {
+        let trials = self.trials_of(request)?;
+        let measured = parallel::map(&trials, |trial| {
+            let result = (trial.run)();
+            ended();
+            result
+        });
         let rows: Vec<Row> =
             trials.iter().zip(measured).map(|(trial, measured)| trial.judge(measured)).collect();
         Ok(Findings {

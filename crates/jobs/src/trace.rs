@@ -363,6 +363,6 @@ impl Play for Trace {
 
     /// Returns the progress in lines.
     fn portion(&self) -> Portion {
-        Portion { done: self.over as u64, total: self.lines.len() as u64 }
+        Portion::new(self.over as u64, self.lines.len() as u64)
     }
 }

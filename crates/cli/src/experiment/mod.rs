@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use rackloom_experiments::knob::Refused;
 use rackloom_experiments::parallel::processors;
 use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 
@@ -46,11 +47,11 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     let (mut findings, mut sections) = (Vec::new(), Vec::new());
     // The points of one experiment run in parallel, and experiments one after the other.
     let at_once = processors();
-    let tally = Tally::begin("experiments", chosen.len() as u64, at_once);
+    let points: Result<Vec<usize>, _> = chosen.iter().map(|experiment| experiment.points(&request)).collect();
+    let points: usize = points.map_err(bad_request)?.iter().sum();
+    let tally = Tally::begin("runs", points as u64, at_once);
     for experiment in chosen {
-        let found = experiment
-            .run(&request)
-            .map_err(|refused| Failure::bad_input(refused.what).hint(refused.hint))?;
+        let found = experiment.run_with(&request, &|| tally.add()).map_err(bad_request)?;
         if !arguments.json {
             tally.above(|| print(&show::findings(experiment, &found)))?;
         }
@@ -61,7 +62,6 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
             sections.push(page::section(experiment, &found));
         }
         findings.push(found);
-        tally.add();
     }
     drop(tally);
     write_page(&arguments.page, || page::page(&arguments.name, &findings, sections))?;
@@ -71,6 +71,10 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
         print(&show::summary(&findings))?;
     }
     Ok(if findings.iter().all(Findings::hold) { Exit::Pass } else { Exit::Fail })
+}
+
+fn bad_request(refused: Refused) -> Failure {
+    Failure::bad_input(refused.what).hint(refused.hint)
 }
 
 fn print(text: &str) -> Result<(), Failure> {

@@ -751,12 +751,19 @@ impl Play for Performance {
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
     }
 
-    /// Returns the progress in runs, with those of the warm-up.
+    /// Returns the progress in runs, with those of the warm-up, and in steps of the current run.
     fn portion(&self) -> Portion {
         let runs = u64::from(self.runs_per_leg());
         let before = self.begun_legs.saturating_sub(1) as u64 * runs;
         let done = before + self.current.as_ref().map_or(0, |current| u64::from(current.runs));
-        Portion { done, total: (self.settings.sizes.len() * self.legs_per_size()) as u64 * runs }
+        let portion = Portion::new(done, (self.settings.sizes.len() * self.legs_per_size()) as u64 * runs);
+        match (&self.stage, &self.current) {
+            (Stage::Run(run), Some(current)) => {
+                let steps = current.prepared.schedule.program(self.rank).steps.len();
+                portion.with_parts(run.step() as u64, steps as u64)
+            }
+            _ => portion,
+        }
     }
 }
 

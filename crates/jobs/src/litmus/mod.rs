@@ -410,7 +410,7 @@ impl Job for Litmus {
     /// Returns the progress in phases.
     fn portion(&self) -> Option<Portion> {
         let (round, rounds) = (u64::from(self.view.round), u64::from(self.view.settings.rounds));
-        Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
+        Some(Portion::new(round * PHASES + self.phase as u64, rounds * PHASES))
     }
 
     /// Returns the current round as run, and its current phase as step.

@@ -92,6 +92,11 @@ impl Exchange {
         self.over
     }
 
+    /// Returns the number of all messages, with those of the warm-up.
+    pub(crate) const fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// Advances the case. Returns whether this rank's part is over.
     pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, pattern: Pattern) -> bool {
         let is_answering = self.case.operation == PairOperation::Send && poll.job_group.rank == self.case.to;

@@ -389,11 +389,15 @@ impl Play for Measurement {
         None
     }
 
-    /// Returns the progress in measurements: one operation of one size between two nodes.
+    /// Returns the progress in measurements (one operation of one size between two nodes), and in messages of the current one.
     fn portion(&self) -> Portion {
         let is_over = matches!(self.stage, Stage::Over);
         let done = if is_over { self.cases.len() } else { self.next.saturating_sub(1) };
-        Portion { done: done as u64, total: self.cases.len() as u64 }
+        let portion = Portion::new(done as u64, self.cases.len() as u64);
+        match &self.stage {
+            Stage::Exchange(exchange) => portion.with_parts(exchange.over(), exchange.messages()),
+            _ => portion,
+        }
     }
 
     /// Returns the current measurement as run and its current message as step, with those of the warm-up.

@@ -444,7 +444,7 @@ impl Play for Traffic {
 
     /// Returns the progress in messages.
     fn portion(&self) -> Portion {
-        Portion { done: self.over as u64, total: self.targets.len() as u64 }
+        Portion::new(self.over as u64, self.targets.len() as u64)
     }
 
     /// Returns run 1, with a rank's own messages as steps.

@@ -386,7 +386,7 @@ impl Play for Performer {
 
     /// Returns the progress in operations.
     fn portion(&self) -> Portion {
-        Portion { done: self.order.over() as u64, total: self.order.total() as u64 }
+        Portion::new(self.order.over() as u64, self.order.total() as u64)
     }
 
     /// Returns run 1, with a rank's operations as steps.

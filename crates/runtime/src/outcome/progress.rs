@@ -14,6 +14,6 @@ pub struct RunProgress {
 impl RunProgress {
     /// Returns the progress of a run. `working`: progress of each node that has not finished.
     pub fn of(finished: usize, working: impl Iterator<Item = Portion>) -> Self {
-        Self { finished, portion: working.min_by_key(|portion| portion.done) }
+        Self { finished, portion: working.min_by_key(|portion| (portion.done, portion.within)) }
     }
 }

@@ -349,12 +349,12 @@ fn a_death_in_the_job_is_no_early_loss_although_notices_of_other_links_are_missi
 fn progress_is_that_of_the_slowest_working_node() {
     let mut rack = running();
     for (member, done) in [(0, 7), (1, 3)] {
-        let portion = Some(Portion { done, total: 10 });
+        let portion = Some(Portion::new(done, 10));
         assert_eq!(rack.handle_notice(member, Notice::Progress { count: done, portion }), [Step::Progress]);
     }
-    assert_eq!(rack.progress(), RunProgress { finished: 0, portion: Some(Portion { done: 3, total: 10 }) });
+    assert_eq!(rack.progress(), RunProgress { finished: 0, portion: Some(Portion::new(3, 10)) });
     rack.handle_notice(1, Notice::Finished);
-    assert_eq!(rack.progress(), RunProgress { finished: 1, portion: Some(Portion { done: 7, total: 10 }) });
+    assert_eq!(rack.progress(), RunProgress { finished: 1, portion: Some(Portion::new(7, 10)) });
 }
 
 #[test]
