@@ -310,6 +310,7 @@ pub(crate) fn report(
     let ports: Vec<_> =
         by_node.map(|(node, member)| port_reports(plan, graph.links(node), &results, node, member)).collect();
     let statistics = results.statistics;
+    let omitted = results.events_omitted;
     let members: Vec<_> = plan
         .members
         .iter()
@@ -334,6 +335,7 @@ pub(crate) fn report(
         })
         .collect();
     let mut report = Report::assemble(findings::context(plan, findings), &members);
+    report.add_omitted_events(omitted);
     report.wire_bytes =
         Some(WireBytes { sent: statistics.wire_bytes, accounted: statistics.accounted_bytes });
     report

@@ -1,11 +1,18 @@
-//! Events of the members, kept for tests and reports, within a bound.
+//! Events of the members, kept for tests and reports, within a bound for each kind.
 //!
-//! Completions and dropped frames come by the million, changes of state by the dozen: the frequent ones stop being
-//! kept when half of the memory is used, so that a late `NodeLost` is never crowded out by early completions.
+//! Completions come by the million, and in a large rack each member reaches each other one. A kind does not displace
+//! another: a late `NodeLost` or `OrderBroken` is kept in any case.
 
+use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
+
+use rackloom_jobs::report::EventRecord;
 use rackloom_protocol::{Event, Instant, NodeId};
 
-const EVENTS_MAX: usize = 65_536;
+/// Kept completions, and dropped frames. Tests read them; reports count them otherwise.
+const FREQUENT_MAX: u64 = 32_768;
+/// Kept events of any other kind.
+const KEPT_MAX: u64 = 4096;
 
 /// Event of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,21 +25,44 @@ pub struct RecordedEvent {
     pub event: Event,
 }
 
-/// Events in order of time.
+/// Events in order of time: the first ones of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     events: Vec<RecordedEvent>,
+    /// One entry for each kind that occurred.
+    kinds: Vec<Kind>,
+}
+
+/// Events of one kind.
+#[derive(Debug)]
+struct Kind {
+    discriminant: Discriminant<Event>,
+    /// Name in reports; `None` if reports do not list the kind.
+    name: Option<&'static str>,
+    kept: u64,
     left_out: u64,
 }
 
 impl Recording {
     pub(crate) fn add(&mut self, now: Instant, node: NodeId, event: Event) {
         let frequent = matches!(event, Event::Completed { .. } | Event::FrameDropped { .. });
-        if self.events.len() >= if frequent { EVENTS_MAX / 2 } else { EVENTS_MAX } {
-            self.left_out += 1;
-        } else {
+        let kind = self.kind(&event);
+        if kind.kept < if frequent { FREQUENT_MAX } else { KEPT_MAX } {
+            kind.kept += 1;
             self.events.push(RecordedEvent { at: now, node, event });
+        } else {
+            kind.left_out += 1;
         }
+    }
+
+    fn kind(&mut self, event: &Event) -> &mut Kind {
+        let discriminant = discriminant(event);
+        let index = self.kinds.iter().position(|kind| kind.discriminant == discriminant);
+        let index = index.unwrap_or_else(|| {
+            self.kinds.push(Kind { discriminant, name: EventRecord::kind_of(event), kept: 0, left_out: 0 });
+            self.kinds.len() - 1
+        });
+        &mut self.kinds[index]
     }
 
     pub(crate) fn events(&self) -> &[RecordedEvent] {
@@ -46,7 +76,13 @@ impl Recording {
 
     /// Returns the number of events that were not kept.
     pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
+        self.kinds.iter().map(|kind| kind.left_out).sum()
+    }
+
+    /// Returns the number of events that were not kept, by kind, without those that reports do not list.
+    pub(crate) fn omitted(&self) -> BTreeMap<&'static str, u64> {
+        let left_out = self.kinds.iter().filter(|kind| kind.left_out > 0);
+        left_out.filter_map(|kind| Some((kind.name?, kind.left_out))).collect()
     }
 }
 
@@ -57,14 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_completions_does_not_displace_changes() {
+    fn a_flood_of_one_kind_does_not_displace_another() {
         let mut recording = Recording::default();
-        for number in 0..EVENTS_MAX as u64 {
-            recording.add(
-                Instant(number),
-                NodeId(0),
-                Event::Completed { operation: OperationId(number), result: Ok(0) },
-            );
+        for number in 0..100_000 {
+            let completed = Event::Completed { operation: OperationId(number), result: Ok(0) };
+            recording.add(Instant(number), NodeId(0), completed);
+            recording.add(Instant(number), NodeId(0), Event::NodeReached { node: NodeId(1) });
         }
         let lost = Event::NodeLost { node: NodeId(3) };
         recording.add(Instant::NEVER, NodeId(1), lost);
@@ -72,6 +106,8 @@ mod tests {
             recording.events().last(),
             Some(&RecordedEvent { at: Instant::NEVER, node: NodeId(1), event: lost })
         );
-        assert_eq!(recording.events().len() as u64 + recording.left_out(), EVENTS_MAX as u64 + 1);
+        assert_eq!(recording.events().len() as u64, FREQUENT_MAX + KEPT_MAX + 1);
+        assert_eq!(recording.left_out(), 200_000 - FREQUENT_MAX - KEPT_MAX);
+        assert_eq!(recording.omitted(), BTreeMap::from([("node-reached", 100_000 - KEPT_MAX)]));
     }
 }

@@ -1,5 +1,7 @@
 //! Results of a run as reports read them, independent of the number of threads that computed the members.
 
+use std::collections::BTreeMap;
+
 use rackloom_jobs::recorder::MemberSeries;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
@@ -36,8 +38,10 @@ pub struct RunResults {
     pub trace_hash: u64,
     /// Counters of the engine.
     pub statistics: Statistics,
-    /// Events of the members, in order of time.
+    /// Events of the members, in order of time: the first ones of each kind.
     pub events: Vec<RecordedEvent>,
+    /// Number of events that are not in the list, by kind, without completions and dropped frames.
+    pub events_omitted: BTreeMap<&'static str, u64>,
     /// Members by number.
     pub members: Vec<MemberResults>,
     /// Begins and ends of the faults of a script.
@@ -51,6 +55,7 @@ pub(crate) struct PartResults {
     pub(crate) sums: TraceSums,
     pub(crate) statistics: Statistics,
     pub(crate) events: Vec<RecordedEvent>,
+    pub(crate) events_omitted: BTreeMap<&'static str, u64>,
     pub(crate) members: Vec<(NodeId, MemberResults)>,
     pub(crate) links: Vec<LinkStatistics>,
     pub(crate) fault_transitions: Vec<FaultTransition>,
@@ -74,6 +79,7 @@ impl RunResults {
             trace_hash: 0,
             statistics: Statistics::default(),
             events: Vec::new(),
+            events_omitted: BTreeMap::new(),
             members: Vec::new(),
             fault_transitions: Vec::new(),
             links: Vec::new(),
@@ -87,6 +93,7 @@ impl RunResults {
             joined.fault_transitions.extend(part.fault_transitions);
             members.extend(part.members);
             events.push(part.events);
+            joined.add_omitted(part.events_omitted);
             joined.links.resize(part.links.len(), LinkStatistics::default());
             joined.links.iter_mut().zip(&part.links).for_each(|(link, part)| link.add(part));
         }
@@ -108,7 +115,14 @@ impl RunResults {
         let mut recording = Recording::default();
         all.into_iter().for_each(|RecordedEvent { at, node, event }| recording.add(at, node, event));
         self.statistics.events_not_recorded += recording.left_out();
+        self.add_omitted(recording.omitted());
         self.events = recording.take();
+    }
+
+    fn add_omitted(&mut self, omitted: BTreeMap<&'static str, u64>) {
+        for (kind, count) in omitted {
+            *self.events_omitted.entry(kind).or_default() += count;
+        }
     }
 }
 

@@ -363,7 +363,19 @@ pub struct Report {
     pub meta: Option<Meta>,
 }
 
+/// Adds counts by kind.
+fn add_counts<'a>(sums: &mut BTreeMap<String, u64>, counts: impl IntoIterator<Item = (&'a str, u64)>) {
+    for (kind, count) in counts {
+        *sums.entry(kind.to_owned()).or_default() += count;
+    }
+}
+
 impl Report {
+    /// Adds numbers of events that no member's report lists, by kind.
+    pub fn add_omitted_events<'a>(&mut self, counts: impl IntoIterator<Item = (&'a str, u64)>) {
+        add_counts(&mut self.events_omitted, counts);
+    }
+
     /// Joins the members' reports. A member of the plan without a report counts as lost.
     #[must_use]
     pub fn assemble(context: Context, members: &[MemberReport]) -> Self {
@@ -385,9 +397,8 @@ impl Report {
                 measurements.merge(&job.operations);
             }
             events.extend(member.events.records.iter().cloned());
-            for (kind, count) in &member.events.omitted {
-                *events_omitted.entry(kind.clone()).or_default() += count;
-            }
+            let counts = member.events.omitted.iter().map(|(kind, count)| (kind.as_str(), *count));
+            add_counts(&mut events_omitted, counts);
         }
         events.sort_by_key(|record| record.at_ns);
         let directions = directions(&context);

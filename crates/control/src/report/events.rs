@@ -29,15 +29,34 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
+    /// Returns the kind of an event of the core; `None` for events that are counted instead.
+    #[must_use]
+    pub const fn kind_of(event: &Event) -> Option<&'static str> {
+        Some(match event {
+            Event::LinkChanged { .. } => "link-changed",
+            Event::PathChanged { .. } => "path-changed",
+            Event::LinkFlushed { .. } => "link-flushed",
+            Event::PauseDefied { .. } => "pause-defied",
+            Event::NodeLeft { .. } => "node-left",
+            Event::NodeLost { .. } => "node-lost",
+            Event::NodeReached { .. } => "node-reached",
+            Event::NodeRestarted { .. } => "node-restarted",
+            Event::OrderBroken { .. } => ORDER_BROKEN,
+            Event::AccessRefused { .. } => "access-refused",
+            Event::SourceFailed { .. } => "source-failed",
+            _ => return None,
+        })
+    }
+
     /// Returns the line for an event of the core at `member`; `None` for events that are counted instead. `names` are
     /// the plan's names of all members, by [`NodeId`].
     #[must_use]
     pub fn of(now: Instant, member: NodeId, event: &Event, names: &[String]) -> Option<Self> {
         let name = |node: NodeId| names.get(node.index()).cloned().unwrap_or_else(|| node.to_string());
         let port = |port: Option<PortId>| port.map_or_else(|| "none".to_owned(), |port| port.to_string());
-        let (kind, text, fields) = match *event {
+        let kind = Self::kind_of(event)?;
+        let (text, fields) = match *event {
             Event::LinkChanged { port, from, to, cause } => (
-                "link-changed",
                 format!("{port} {} -> {} ({})", from.name(), to.name(), cause.name()),
                 vec![
                     ("port", port.to_string()),
@@ -47,34 +66,26 @@ impl EventRecord {
                 ],
             ),
             Event::PathChanged { destination, from, to } => (
-                "path-changed",
                 format!("path to {}: {} -> {}", name(destination), port(from), port(to)),
                 vec![("destination", name(destination)), ("from", port(from)), ("to", port(to))],
             ),
             Event::LinkFlushed { port, frames } => (
-                "link-flushed",
                 format!("{port} gave up {frames} frames that were never acknowledged"),
                 vec![("port", port.to_string()), ("frames", frames.to_string())],
             ),
             Event::PauseDefied { port, channel } => (
-                "pause-defied",
                 format!("{port} {channel} waited too long and heeds pauses no more for a while"),
                 vec![("port", port.to_string()), ("channel", channel.to_string())],
             ),
             Event::NodeLeft { node } => {
-                ("node-left", format!("{} says that it leaves", name(node)), vec![("node", name(node))])
+                (format!("{} says that it leaves", name(node)), vec![("node", name(node))])
             }
-            Event::NodeLost { node } => {
-                ("node-lost", format!("lost {}", name(node)), vec![("node", name(node))])
-            }
-            Event::NodeReached { node } => {
-                ("node-reached", format!("reached {}", name(node)), vec![("node", name(node))])
-            }
+            Event::NodeLost { node } => (format!("lost {}", name(node)), vec![("node", name(node))]),
+            Event::NodeReached { node } => (format!("reached {}", name(node)), vec![("node", name(node))]),
             Event::NodeRestarted { node } => {
-                ("node-restarted", format!("{} has restarted", name(node)), vec![("node", name(node))])
+                (format!("{} has restarted", name(node)), vec![("node", name(node))])
             }
             Event::OrderBroken { source, class, scope, number } => (
-                ORDER_BROKEN,
                 format!(
                     "order per {} did not hold: {} number {number} of {} was not in its place",
                     scope.name(),
@@ -89,7 +100,6 @@ impl EventRecord {
                 ],
             ),
             Event::AccessRefused { source, region, error } => (
-                "access-refused",
                 format!("refused {} access to {region}: {error}", name(source)),
                 vec![
                     ("source", name(source)),
@@ -98,7 +108,6 @@ impl EventRecord {
                 ],
             ),
             Event::SourceFailed { region } => (
-                "source-failed",
                 format!("could not read {region} for a frame that was to leave; it left void"),
                 vec![("region", region.to_string())],
             ),
@@ -128,13 +137,24 @@ impl EventLog {
 
     /// Keeps an event, or counts it if the limit of its kind is reached.
     pub fn push(&mut self, record: EventRecord) {
-        let kept = self.kept.entry(record.kind.clone()).or_default();
-        if *kept < Self::KEPT_PER_KIND {
-            *kept += 1;
+        if self.admits(&record.kind) {
             self.records.push(record);
-        } else {
-            *self.omitted.entry(record.kind).or_default() += 1;
         }
+    }
+
+    /// Counts an event of this kind. Returns true if it is to be kept.
+    fn admits(&mut self, kind: &str) -> bool {
+        let kept = match self.kept.get_mut(kind) {
+            Some(kept) => kept,
+            None => self.kept.entry(kind.to_owned()).or_default(),
+        };
+        let is_kept = *kept < Self::KEPT_PER_KIND;
+        if is_kept {
+            *kept += 1;
+        } else {
+            *self.omitted.entry(kind.to_owned()).or_default() += 1;
+        }
+        is_kept
     }
 
     /// Returns the first violation of a guaranteed order, and the number of all violations. A run with a violation
@@ -149,8 +169,9 @@ impl EventLog {
 
     /// Keeps an event of the core, unless it is counted elsewhere.
     pub fn push_event(&mut self, now: Instant, member: NodeId, event: &Event, names: &[String]) {
-        if let Some(record) = EventRecord::of(now, member, event, names) {
-            self.push(record);
+        let is_kept = EventRecord::kind_of(event).is_some_and(|kind| self.admits(kind));
+        if is_kept {
+            self.records.extend(EventRecord::of(now, member, event, names));
         }
     }
 }

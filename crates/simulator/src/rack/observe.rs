@@ -99,8 +99,8 @@ impl Simulation {
         &self.fabric.channel(ChannelId::new(edge, direction)).statistics
     }
 
-    /// Returns the events of all members, in order. The list is bounded; completions and dropped frames are the first
-    /// to be left out.
+    /// Returns the events of all members, in order: the first ones of each kind, 4096 at most, and 32768 completions and
+    /// dropped frames.
     #[must_use]
     pub fn events(&self) -> &[RecordedEvent] {
         self.recording.events()

@@ -110,6 +110,7 @@ impl Simulation {
             now,
             sums,
             statistics,
+            events_omitted: self.recording.omitted(),
             events: self.recording.take(),
             members: self.seats.iter_mut().map(|seat| (seat.node, results(now, seat))).collect(),
             links: self.fabric.statistics().copied().collect(),
