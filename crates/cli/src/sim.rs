@@ -341,10 +341,11 @@ pub(crate) fn report(
     report
 }
 
-/// Returns the result of a rank's job, with the paths of its operations.
+/// Returns the result of a rank's job, with the paths of its operations and the use of its GPU.
 fn result(results: MemberResults) -> Option<JobResult> {
     let mut result = results.job?.result();
     result.paths = results.paths;
+    result.device = results.device;
     result.notes.extend(results.path_notes);
     Some(result)
 }

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use rackloom_jobs::report::{DeviceUse, PathUse};
 use rackloom_plan::DeviceModel;
 use rackloom_protocol::{
     Atomic, Command, CommandRefused, Completion, Endpoint, Event, Instant, LocalRange, Member, NodeId,
@@ -27,13 +28,17 @@ pub(crate) struct WorkClock {
     model: DeviceModel,
     /// End of all work that was begun.
     busy_until: Rc<Cell<Instant>>,
+    /// Time of all work that was begun.
+    work_ns: Rc<Cell<u64>>,
 }
 
 impl WorkClock {
     /// Adds work that reads and writes `moved_bytes` and computes `reduced_bytes` of results, after all earlier work.
     pub(crate) fn add(&self, now: Instant, moved_bytes: u64, reduced_bytes: u64) {
         let begin = self.busy_until.get().max(now);
-        self.busy_until.set(begin + self.model.work_ns(moved_bytes, reduced_bytes));
+        let work_ns = self.model.work_ns(moved_bytes, reduced_bytes);
+        self.busy_until.set(begin + work_ns);
+        self.work_ns.set(self.work_ns.get() + work_ns);
     }
 
     /// Returns true if work has not ended.
@@ -66,6 +71,11 @@ struct Path {
     limit: usize,
     latency_ns: u64,
     in_flight: usize,
+    /// Most operations in flight until now.
+    most: usize,
+    /// Sum over the operations of their time in flight, until `changed_at`.
+    occupied_ns: u64,
+    changed_at: Instant,
     /// Commands that have not begun, in order of their begin.
     pending: VecDeque<(Instant, OwnedCommand)>,
 }
@@ -157,6 +167,35 @@ impl Path {
         self.pending.front().filter(|(begin, _)| *begin <= now)?;
         self.pending.pop_front()
     }
+
+    /// Counts one more operation in flight.
+    fn occupy(&mut self, now: Instant) {
+        self.pass_time(now);
+        self.in_flight += 1;
+        self.most = self.most.max(self.in_flight);
+    }
+
+    /// Frees the slot of an operation.
+    fn free(&mut self, now: Instant) {
+        self.pass_time(now);
+        self.in_flight -= 1;
+    }
+
+    fn pass_time(&mut self, now: Instant) {
+        self.occupied_ns += now.since(self.changed_at) * self.in_flight as u64;
+        self.changed_at = now;
+    }
+
+    /// Returns the use of the path until now; `None` if nothing limits it.
+    fn in_use(&mut self, now: Instant) -> Option<PathUse> {
+        self.pass_time(now);
+        let is_limited = self.limit < usize::MAX;
+        is_limited.then_some(PathUse {
+            occupied_ns: self.occupied_ns,
+            most: self.most as u64,
+            slots: self.limit as u64,
+        })
+    }
 }
 
 impl Device {
@@ -166,12 +205,15 @@ impl Device {
             limit: limit.unwrap_or(usize::MAX),
             latency_ns,
             in_flight: 0,
+            most: 0,
+            occupied_ns: 0,
+            changed_at: Instant::ZERO,
             pending: VecDeque::new(),
         };
         model.limits_operations().then(|| Self {
             load_store: path(model.load_store_max(), model.load_store_latency_ns),
             bulk: path(model.bulk_max(), model.bulk_latency_ns),
-            work: WorkClock { model, busy_until: Rc::new(Cell::new(Instant::ZERO)) },
+            work: WorkClock { model, busy_until: Rc::new(Cell::new(Instant::ZERO)), work_ns: Rc::default() },
             in_flight: BTreeMap::new(),
         })
     }
@@ -203,7 +245,7 @@ impl Device {
         let begin = free_at + path.latency_ns;
         if begin <= now && path.pending.is_empty() {
             endpoint.handle_command(now, command)?;
-            self.note_begun(kind, &owned);
+            self.note_begun(now, kind, &owned);
             return Ok(());
         }
         let target = owned.target();
@@ -211,7 +253,7 @@ impl Device {
             return Err(CommandRefused::Unreachable(target));
         }
         let path = self.path_mut(kind);
-        path.in_flight += 1;
+        path.occupy(now);
         path.pending.push_back((begin, owned));
         Ok(())
     }
@@ -222,15 +264,15 @@ impl Device {
             while let Some((_, owned)) = self.path_mut(kind).take_due(now) {
                 match endpoint.handle_command(now, owned.borrowed()) {
                     Ok(()) => {
-                        self.path_mut(kind).in_flight -= 1;
-                        self.note_begun(kind, &owned);
+                        self.path_mut(kind).free(now);
+                        self.note_begun(now, kind, &owned);
                     }
                     Err(CommandRefused::Busy) => {
                         self.path_mut(kind).pending.push_front((now, owned));
                         break;
                     }
                     Err(refused) => {
-                        self.path_mut(kind).in_flight -= 1;
+                        self.path_mut(kind).free(now);
                         let error = match refused {
                             CommandRefused::Invalid(_) => OperationError::OutOfBounds,
                             _ => OperationError::Unreachable,
@@ -244,12 +286,18 @@ impl Device {
     }
 
     /// Frees the slot of an operation that has ended.
-    pub(crate) fn handle_event(&mut self, event: &Event) {
+    pub(crate) fn handle_event(&mut self, now: Instant, event: &Event) {
         if let Event::Completed { operation, .. } = event
             && let Some(kind) = self.in_flight.remove(operation)
         {
-            self.path_mut(kind).in_flight -= 1;
+            self.path_mut(kind).free(now);
         }
+    }
+
+    /// Returns the use of the parts until now.
+    pub(crate) fn in_use(&mut self, now: Instant) -> DeviceUse {
+        let work_ns = self.work.model.limits_work().then(|| self.work.work_ns.get());
+        DeviceUse { load_store: self.load_store.in_use(now), bulk: self.bulk.in_use(now), work_ns }
     }
 
     /// Returns when the next command begins or the node's work ends; `Instant::NEVER` if neither is to come.
@@ -277,9 +325,9 @@ impl Device {
     }
 
     /// Counts an operation that the endpoint has accepted, until its completion.
-    fn note_begun(&mut self, kind: PathKind, command: &OwnedCommand) {
+    fn note_begun(&mut self, now: Instant, kind: PathKind, command: &OwnedCommand) {
         if command.completes() {
-            self.path_mut(kind).in_flight += 1;
+            self.path_mut(kind).occupy(now);
             self.in_flight.insert(command.operation(), kind);
         }
     }

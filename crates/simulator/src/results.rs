@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rackloom_jobs::recorder::MemberSeries;
+use rackloom_jobs::report::DeviceUse;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::link::counters::PortCounters;
@@ -24,6 +25,8 @@ pub struct MemberResults {
     pub ports: Vec<PortCounters>,
     /// Operations by path, if nodes of the server could share memory.
     pub paths: Option<PathReport>,
+    /// Use of the GPU, if its model limits it.
+    pub device: Option<DeviceUse>,
     /// Time series, if the run recorded them.
     pub series: Option<MemberSeries>,
     /// Remarks about paths, for reports.

@@ -379,7 +379,7 @@ impl Seat {
                 events[reported..].iter().for_each(|event| local.handle_event(event));
             }
             if let Some(device) = &mut self.device {
-                events[reported..].iter().for_each(|event| device.handle_event(event));
+                events[reported..].iter().for_each(|event| device.handle_event(now, event));
             }
             if let Some(job) = &mut self.job {
                 events[reported..].iter().for_each(|event| job.handle_event(now, event));

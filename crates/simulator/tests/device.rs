@@ -102,6 +102,39 @@ fn operations_that_wait_on_the_device_end_when_their_target_is_lost() {
     assert!(ended.count() > 0);
 }
 
+/// Little's law: the sum of the times in flight is the number of operations times the round trip.
+#[test]
+fn the_use_of_a_path_is_the_time_of_its_operations() {
+    let used = |units: u64| {
+        let device = format!("load_store_units: {units}, load_store_in_flight: 1");
+        let text = format!("{{name: r, {LINK}, device: {{{device}}}}}");
+        let mut simulation = Simulation::new(&plan(&text), 5, Counting::jobs(2, 11));
+        simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+        simulation.take_results().members[0].device.unwrap()
+    };
+    let (one, many) = (used(1).load_store.unwrap(), used(16).load_store.unwrap());
+    assert_eq!((one.most, one.slots), (1, 1));
+    assert_eq!((many.most, many.slots), (11, 16));
+    for path in [one, many] {
+        assert!((11_000..11_000 + 400).contains(&path.occupied_ns), "{path:?}");
+    }
+    assert_eq!(used(1).bulk, None, "nothing limits it");
+}
+
+#[test]
+fn work_in_own_memory_is_its_bytes_over_the_rate() {
+    let text = "{name: r, shape: {ring: {nodes: 4}}, link: {delay: 500ns, rate: 400Gbit/s}, device: {reduction_rate: 100Gbit/s}, \
+                job: {collective: {algorithm: ring, bytes: 256KiB, repetitions: 1, warm_up: 0}}}";
+    let plan = plan(text);
+    let mut simulation = Simulation::new(&plan, 5, rackloom_jobs::build_all(&plan, 5, &Inputs::Pattern));
+    simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    for member in simulation.take_results().members {
+        // Three steps combine 64 KiB each: 5243 ns at 100 Gbit/s.
+        let work_ns = member.device.unwrap().work_ns.unwrap();
+        assert!(work_ns.abs_diff(3 * 5_243) <= 3, "{work_ns}");
+    }
+}
+
 /// The job keeps at most 16 operations in flight, fewer than there are units.
 #[test]
 fn a_model_without_an_effect_takes_no_time() {

@@ -1,6 +1,7 @@
 //! Text that the command prints. These modules make text; `main` and the commands print it.
 
 mod balance;
+mod device;
 mod faults;
 mod ip;
 mod links;

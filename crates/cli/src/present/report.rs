@@ -14,6 +14,7 @@ use rackloom_jobs::OperationPath;
 use rackloom_protocol::DropReason;
 
 use super::balance::balance;
+use super::device::device_use;
 use super::faults::faults as faults_of_script;
 use super::oracles::oracles as rows_of_oracles;
 use super::sweep::sweep;
@@ -40,6 +41,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         paths(&report.nodes),
         memory(&report.nodes),
         if report.job == LITMUS { String::new() } else { balance(&report.balance) },
+        device_use(&report.device_use),
         links(&report.links),
         retries(&report.links),
         pauses(&report.links),

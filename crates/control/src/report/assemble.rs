@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::balance::{BYTES_BESIDE_FRAME, PhaseBalance, balance};
+use super::device::{DevicePart, NodeUse, device_use};
 use super::events::EventRecord;
 use super::fault_report::FaultReport;
 use super::member::{HostShortage, JobResult, MemberReport, MemberState, PathReport, PortReport};
@@ -342,6 +343,9 @@ pub struct Report {
     /// Balance of the load over the links: of the whole run first, then of each phase of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub balance: Vec<PhaseBalance>,
+    /// Use of the GPUs: parts of the device model, and computations of a workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_use: Vec<DevicePart>,
     /// Phases of the job, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseSpan>,
@@ -437,6 +441,7 @@ impl Report {
             ),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             balance: balance(&links, context.topology.as_ref(), context.elapsed_ns, bytes_of_phases),
+            device_use: device_use(&uses_of_devices(&seats), context.elapsed_ns),
             links,
             phases,
             series,
@@ -490,6 +495,18 @@ fn oracles(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Verdicts {
         verdicts.judge(Oracle::Order, broken.is_none(), || format!("{name}: {}", broken.unwrap_or_default()));
     }
     verdicts
+}
+
+fn uses_of_devices<'a>(seats: &[(&'a MemberSeat, Option<&MemberReport>)]) -> Vec<NodeUse<'a>> {
+    let of = |(seat, member): &(&'a MemberSeat, Option<&MemberReport>)| {
+        let job = member.and_then(|member| member.job.as_ref());
+        NodeUse {
+            name: &seat.name,
+            device: job.and_then(|job| job.device),
+            compute_ns: job.and_then(|job| job.workload.as_ref()).map(|part| part.compute_ns),
+        }
+    };
+    seats.iter().map(of).collect()
 }
 
 fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {

@@ -7,6 +7,7 @@ use rackloom_protocol::{DropReason, Inspect, PortId, port_counters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::device::DeviceUse;
 use super::events::EventLog;
 use super::memory::MemoryReport;
 use super::spans::{OperationSpan, PhaseSpan};
@@ -126,6 +127,9 @@ pub struct JobResult {
     /// Operations by path. Present only if GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
+    /// Use of the rank's GPU. Present only in virtual time and if the device model limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceUse>,
     /// Use of the rank's memory. Present only if memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,

@@ -5,6 +5,7 @@
 
 mod assemble;
 pub mod balance;
+pub mod device;
 mod events;
 mod fault_lines;
 mod fault_report;
@@ -26,6 +27,7 @@ pub use assemble::{
     WireBytes,
 };
 pub use balance::{PhaseBalance, PhaseBytes};
+pub use device::{DevicePart, DeviceUse, PathUse};
 pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
 pub use fault_report::FaultReport;

@@ -1,5 +1,6 @@
 //! Page of a run, from its report.
 
+mod device;
 mod events;
 mod faults;
 mod load;
@@ -27,6 +28,7 @@ pub fn report_page(report: &Report) -> Page {
         Section::new("Workload", results::workload(report.workload.as_ref())),
         Section::new("Operations", results::operations(report)),
         Section::new("Load of the links", load::load(report)),
+        Section::new("Use of the GPUs", device::device(report)),
         Section::new("Over time", series::series(report)),
         Section::new("Faults", faults::faults(&report.faults)),
         Section::new("Oracles", faults::oracles(&report.oracles)),

@@ -127,6 +127,7 @@ fn results(now: Instant, seat: &mut Seat) -> MemberResults {
         state: seat.state(),
         ports: ports.map(|port| member.port_counters(port).clone()).collect(),
         paths: seat.paths,
+        device: seat.device.as_mut().map(|device| device.in_use(now)),
         path_notes: seat.local.iter().flat_map(|local| local.notes()).collect(),
         series,
         job: seat.job.take(),
