@@ -91,6 +91,14 @@ want_browser() {
         echo 'they cannot be installed; pages are not opened in a browser, and no pictures are made'
 }
 
+# Completions are tried in these shells; those that are missing are named.
+want_shells() {
+    command -v zsh >/dev/null && command -v fish >/dev/null && return
+    step 'installing zsh and fish'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq zsh fish; } ||
+        echo 'they cannot be installed; completions are not tried in them'
+}
+
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
 want_nvrtc() {
     local folder=target/nvrtc library
@@ -154,6 +162,7 @@ want_valgrind
 want_verbs
 want_ip
 want_browser
+want_shells
 want_nvrtc
 
 step 'cargo fmt --all --check'
