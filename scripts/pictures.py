@@ -33,7 +33,7 @@ COLUMNS, ROWS = 100, 36
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.43, 18, 12
 TIMEOUT_S = 30
 COMMITTED = page.ROOT / "docs/figures/top.svg"
-LOAD = ["--job", "traffic", "--pattern", "uniform", "--bytes", "64KiB", "--messages", "1000000"]
+LOAD = ["--pattern", "uniform", "--bytes", "64KiB", "--messages", "1000000"]
 FAULTS = ["link n0--s0/forward --loss 5%", "link n2--s1 --down"]
 
 # Roles of the colours that the view uses, as pyte names them: by name, and those of the palette of 256 by value.
