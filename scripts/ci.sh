@@ -83,12 +83,20 @@ want_ip() {
         echo 'they cannot be installed; some are not tried on a rack'
 }
 
-# Pages of reports are opened in a browser; without it the script says that they were not.
+# Pages of reports are opened in a browser, and pictures are made with it; without it the scripts say that they were not.
 want_browser() {
-    command -v chromium >/dev/null && command -v chromedriver >/dev/null && /usr/bin/python3 -c 'import selenium' 2>/dev/null && return
+    command -v chromium >/dev/null && command -v chromedriver >/dev/null && /usr/bin/python3 -c 'import pyte, selenium' 2>/dev/null && return
     step 'installing a browser'
-    { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends chromium chromium-driver python3-selenium; } ||
-        echo 'they cannot be installed; pages are not opened in a browser'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends chromium chromium-driver python3-pyte python3-selenium; } ||
+        echo 'they cannot be installed; pages are not opened in a browser, and no pictures are made'
+}
+
+# Completions are tried in these shells; those that are missing are named.
+want_shells() {
+    command -v zsh >/dev/null && command -v fish >/dev/null && return
+    step 'installing zsh and fish'
+    { as_root apt-get update -qq && as_root apt-get install -y -qq zsh fish; } ||
+        echo 'they cannot be installed; completions are not tried in them'
 }
 
 # Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
@@ -154,6 +162,7 @@ want_valgrind
 want_verbs
 want_ip
 want_browser
+want_shells
 want_nvrtc
 
 step 'cargo fmt --all --check'
@@ -189,6 +198,9 @@ scripts/ip_programs.py target/debug/rackloom --quick
 
 step 'scripts/page.sh'
 RACKLOOM=target/debug/rackloom scripts/page.sh
+
+step 'scripts/pictures.sh'
+RACKLOOM=target/debug/rackloom scripts/pictures.sh
 
 step 'scripts/metrics.sh'
 RACKLOOM=target/debug/rackloom scripts/metrics.sh

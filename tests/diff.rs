@@ -46,6 +46,35 @@ fn a_slower_link_is_over_a_threshold_and_within_a_larger_one() {
 }
 
 #[test]
+fn links_over_time_differ_the_most_at_a_time() {
+    let (series, file) = (scratch("series.csv"), scratch("diff.json"));
+    let recorded = |more: &[&str]| report(&[&["--series", text(&series)], more].concat());
+    let (fast, slow) = (recorded(&[]), recorded(&["--set", "link.delay=2us"]));
+    let ended = diff(&fast, &slow, &["--rows", "200", "--json", text(&file)]);
+    assert!(ended.stdout.contains("largest difference of a rate"), "{}", ended.stdout);
+    let result = std::fs::read_to_string(&file).expect("the result is written");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    let rates = &result["over_time"];
+    let links = rates["links"].as_array().expect("a list");
+    assert!(
+        rates["interval_ns"].as_u64() > Some(0) && links.len() == 8,
+        "both directions of a ring: {rates}"
+    );
+    let size = |link: &Value| {
+        let [before, after] = ["before", "after"].map(|side| link[side].as_f64().expect("a rate"));
+        (after - before).abs()
+    };
+    assert!(links.is_sorted_by(|one, next| size(one) >= size(next)) && size(&links[7]) > 0.0, "{links:?}");
+    let rows = result["rows"].as_array().expect("rows");
+    for name in ["n0->n1: greatest rate", "n0->n1: mean rate"] {
+        assert!(rows.iter().any(|row| row["name"] == name && row["unit"] == "B/s"), "no row {name}");
+    }
+    let equal = diff(&fast, &recorded(&[]), &[]);
+    assert!(equal.stdout.contains("nothing has changed"), "{}", equal.stdout);
+    assert!(!equal.stdout.contains("largest difference"), "{}", equal.stdout);
+}
+
+#[test]
 fn several_seeds_are_pairs_and_the_result_is_json_of_its_schema() {
     let seeds = |more: &[&str]| {
         ["1", "2"].map(|seed| report(&[&["--seed", seed, "--loss", "0.1%"][..], more].concat()))

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,9 +11,12 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use support::session::Session;
-use support::{rack_file, rackloom, scratch, send, within};
+use support::wires::not_tried;
+use support::{rack_file, rackloom, root, scratch, send, within};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Exit code of `timeout` for a program that is not there.
+const NOT_FOUND: i32 = 127;
 /// File of the first link, when the rack has ended.
 const FILE: &str = "n0-p0--n1-p1.pcapng";
 
@@ -125,6 +130,75 @@ fn wireshark_gets_interfaces_and_frames() {
     // Wireshark closes its end.
     drop(reader);
     assert_eq!(capture.code(), Some(0));
+}
+
+/// Home folder in which Wireshark finds this program.
+struct Home {
+    path: PathBuf,
+    /// The program writes its process here before it begins.
+    process: PathBuf,
+}
+
+impl Home {
+    /// Installs the script of docs/how-to/read-frames.md in the personal folder of older and newer versions.
+    fn new() -> Self {
+        let (path, process) = (scratch("home"), scratch("process"));
+        let script = format!(
+            "#!/bin/sh\necho $$ >'{}'\nexec '{}' extcap \"$@\"\n",
+            text(&process),
+            env!("CARGO_BIN_EXE_rackloom")
+        );
+        for folder in [".config/wireshark/extcap", ".local/lib/wireshark/extcap"] {
+            let program = path.join(folder).join("rackloom");
+            std::fs::create_dir_all(path.join(folder)).expect("the folder can be written");
+            std::fs::write(&program, &script).expect("the folder can be written");
+            std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is there");
+        }
+        Self { path, process }
+    }
+
+    /// Runs tshark with the dissector. Returns its standard output, or `None` if there is no tshark.
+    fn tshark(&self, session: &Session, arguments: &[&str]) -> Option<String> {
+        let dissector = format!("lua_script:{}", text(&root().join("scripts/rackloom.lua")));
+        let mut command = Command::new("timeout");
+        command.args([&TIMEOUT.as_secs().to_string(), "tshark", "-X", &dissector]).args(arguments);
+        command.env("HOME", &self.path).env("XDG_RUNTIME_DIR", &session.path);
+        let done = command
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("WIRESHARK_EXTCAP_DIR")
+            .output()
+            .expect("timeout starts");
+        if done.status.code() == Some(NOT_FOUND) {
+            not_tried("tshark cannot be started; frames were not captured by it (apt-get install tshark)");
+            return None;
+        }
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Some(String::from_utf8(done.stdout).expect("tshark prints UTF-8"))
+    }
+}
+
+#[test]
+fn tshark_lists_the_links_and_captures_their_frames() {
+    let session = Session::begin();
+    recording(&session);
+    let home = Home::new();
+    let Some(listed) = home.tshark(&session, &["-D"]) else { return };
+    let links: Vec<_> = listed.lines().filter_map(|line| line.split_once(" (Rackloom live, link ")).collect();
+    assert_eq!(links.len(), 3, "{listed}");
+    let interface = "rackloom:live:n1-p0--n2-p1";
+    assert!(links.iter().any(|(name, _)| name.ends_with(interface)), "{listed}");
+    let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "_ws.col.Protocol"];
+    let captured = home.tshark(&session, &[&["-i", interface, "-c", "20"], &fields[..]].concat());
+    let captured = captured.expect("tshark is there");
+    let frames: Vec<_> = captured.lines().collect();
+    assert_eq!(frames.len(), 20, "{captured}");
+    let ends = ["n1-p0\tRACKLOOM", "n2-p1\tRACKLOOM"];
+    assert!(frames.iter().all(|frame| ends.contains(frame)), "{captured}");
+    assert!(ends.iter().all(|end| frames.contains(end)), "frames of both ends: {captured}");
+    // The program ends with the capture.
+    let process = std::fs::read_to_string(&home.process).expect("the program was started");
+    let running = Path::new("/proc").join(process.trim());
+    within(TIMEOUT, "the end of the program", || (!running.exists()).then_some(()));
 }
 
 #[test]

@@ -152,39 +152,95 @@ fn every_command_has_a_manual_page_with_its_options() {
     assert!(shown.contains("--threads"), "{shown}");
 }
 
-/// Bash with the completions of the command.
-struct Bash<'s> {
+/// Shell with the completions of the command.
+struct Shell<'s> {
+    name: &'static str,
     session: &'s Session,
+    home: PathBuf,
 }
 
-impl Bash<'_> {
-    /// Returns the candidates for the last word, and the time that the shell waited.
-    fn complete(&self, words: &[&str]) -> (Vec<String>, Duration) {
-        let script = format!(
-            "source <('{program}' completions bash) || exit 1\n\
-             COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); COMP_TYPE=9\n\
-             _clap_complete_rackloom rackloom \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
-             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            program = env!("CARGO_BIN_EXE_rackloom")
-        );
-        let begin = Instant::now();
-        let output = Command::new("bash")
-            .args(["--norc", "-c", &script, "bash"])
-            .args(words)
-            .env("XDG_RUNTIME_DIR", &self.session.path)
-            .stdin(Stdio::null())
-            .output()
-            .expect("bash starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
-        let found = String::from_utf8(output.stdout).expect("text");
-        (found.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(), begin.elapsed())
+/// Interactive zsh in a terminal: types its second argument and TAB, inserts all candidates, and prints the line.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty shell 'zsh -f -i'
+zpty -w shell "PS1=; setopt nobeep; LISTMAX=10000; stty cols 200 rows 200
+autoload -Uz compinit; compinit -u -D; source <('$1' completions zsh)
+zstyle ':completion:all:*' old-matches only; zstyle ':completion:all::::' completer _all_matches
+zle -C all complete-word _generic; bindkey '^Xa' all
+show() { print -r -- \"<<\$BUFFER>>\" }; zle -N show; bindkey '^Xs' show; echo 're''ady'"
+zpty -r shell output '*ready*'
+zpty -w -n shell "$2"$'\t\CXa\CXs'
+zpty -r shell output '*<<*>>*'
+print -r -- "${${output##*<<}%%>>*}"
+"#;
+
+impl<'s> Shell<'s> {
+    /// Returns the shell with this name if it is there.
+    fn find(name: &'static str, session: &'s Session) -> Option<Self> {
+        if !is_there(name) {
+            not_tried(&format!("there is no {name}; its completions were not tried"));
+            return None;
+        }
+        let home = scratch("home");
+        let folder = home.join(".config/fish/completions");
+        std::fs::create_dir_all(&folder).expect("the folder can be written");
+        let script = format!("'{}' completions fish | source\n", env!("CARGO_BIN_EXE_rackloom"));
+        std::fs::write(folder.join("rackloom.fish"), script).expect("it can be written");
+        Some(Self { name, session, home })
     }
 
-    /// Returns the candidates that are no options.
+    /// Runs the shell. Returns its standard output, and the time that it took.
+    fn run(&self, arguments: &[&str]) -> (String, Duration) {
+        let program = Path::new(env!("CARGO_BIN_EXE_rackloom"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let begin = Instant::now();
+        let output = Command::new("timeout")
+            .args(["60", self.name])
+            .args(arguments)
+            .env("XDG_RUNTIME_DIR", &self.session.path)
+            .env("HOME", &self.home)
+            .env("PATH", format!("{}:{path}", text(program.parent().expect("a folder"))))
+            .env_remove("XDG_CONFIG_HOME")
+            .stdin(Stdio::null())
+            .output()
+            .expect("timeout starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
+        (String::from_utf8(output.stdout).expect("text"), begin.elapsed())
+    }
+
+    /// Returns the candidates for the last word, and the time that the shell waited.
+    fn complete(&self, line: &str) -> (Vec<String>, Duration) {
+        let program = env!("CARGO_BIN_EXE_rackloom");
+        let words: Vec<_> = line.split(' ').collect();
+        let (shown, took) = match self.name {
+            "bash" => {
+                let script = format!(
+                    "source <('{program}' completions bash) || exit 1\n\
+                     COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); COMP_TYPE=9\n\
+                     _clap_complete_rackloom rackloom \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+                     printf '%s\\n' \"${{COMPREPLY[@]}}\""
+                );
+                self.run(&[&["--norc", "-c", &script, "bash"], &words[..]].concat())
+            }
+            // Fish reads the file of this command in its folder of completions.
+            "fish" => self.run(&["-c", "complete --do-complete $argv[1]", line]),
+            _ => self.run(&["-f", "-c", ZSH, "zsh", program, line]),
+        };
+        let found = match self.name {
+            // The line ends with the candidates.
+            "zsh" => shown.split_whitespace().skip(words.len() - 1).map(str::to_owned).collect(),
+            // A description follows after a tab.
+            _ => shown.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect(),
+        };
+        (found, took)
+    }
+
+    /// Returns the candidates that are no options, in alphabetical order.
     fn names(&self, line: &str) -> Vec<String> {
-        let (mut names, _) = self.complete(&line.split(' ').collect::<Vec<_>>());
-        names.retain(|name| !name.starts_with('-'));
+        let (mut names, _) = self.complete(line);
+        names.retain(|name| !name.is_empty() && !name.starts_with('-'));
+        names.sort();
         names
     }
 }
@@ -193,45 +249,51 @@ fn small_ring(name: &str) -> PathBuf {
     rack_file(&format!("name: {name}\nshape: {{ring: {{nodes: 3}}}}\njob: none\n"))
 }
 
-#[test]
-fn bash_completes_commands_and_the_names_of_racks_that_are_up() {
-    if !is_there("bash") {
-        not_tried("there is no bash");
-        return;
-    }
+fn completes_names_of_racks_that_are_up(name: &'static str) {
     let session = Session::begin();
-    let bash = Bash { session: &session };
-    assert_eq!(bash.names("rackloom stat"), ["status"]);
-    assert_eq!(bash.names("rackloom experiment loss-s"), ["loss-sweep"]);
-    assert_eq!(bash.names("rackloom init leaf"), ["leaf-spine"]);
-    assert_eq!(bash.names("rackloom status "), [""; 0], "no rack is up");
+    let Some(shell) = Shell::find(name, &session) else { return };
+    assert_eq!(shell.names("rackloom stat"), ["status"]);
+    assert_eq!(shell.names("rackloom experiment loss-s"), ["loss-sweep"]);
+    assert_eq!(shell.names("rackloom init leaf"), ["leaf-spine"]);
+    assert_eq!(shell.names("rackloom status "), [""; 0], "no rack is up");
     let star = rack_file("name: star\nshape: {star: {nodes: 2, planes: 1}}\njob: none\n");
     session.passes(&["up", text(&small_ring("ring"))]);
     session.passes(&["up", text(&star), "--vacant", "n1"]);
-    assert_eq!(bash.names("rackloom status "), ["ring", "star"]);
-    assert_eq!(bash.names("rackloom down st"), ["star"]);
-    assert_eq!(bash.names("rackloom inject --rack "), ["ring", "star"]);
-    assert_eq!(bash.names("rackloom job submit --rack r"), ["ring"]);
-    assert_eq!(bash.names("rackloom inject --rack star node "), ["n0", "n1", "s0"]);
-    assert_eq!(bash.names("rackloom inject node "), ["n0", "n1", "n2", "s0"], "of both racks, once");
-    let links = ["n0--n1", "n1--n2", "n2--n0", "all", "n0", "n1", "n2"];
-    assert_eq!(bash.names("rackloom inject --rack ring link "), links);
-    assert_eq!(bash.names("rackloom inject --rack=ring link n1-"), ["n1--n2"]);
-    assert_eq!(bash.names("rackloom down star --seat "), ["n0", "s0"]);
-    assert_eq!(bash.names("rackloom exec --rack star --seat "), ["n1"]);
-    assert_eq!(bash.names("rackloom exec --rack star --seats n0,"), ["n0,n1"]);
-    assert_eq!(bash.names("rackloom seat --join "), ["star/n1"]);
+    assert_eq!(shell.names("rackloom status "), ["ring", "star"]);
+    assert_eq!(shell.names("rackloom down st"), ["star"]);
+    assert_eq!(shell.names("rackloom inject --rack "), ["ring", "star"]);
+    assert_eq!(shell.names("rackloom job submit --rack r"), ["ring"]);
+    assert_eq!(shell.names("rackloom inject --rack star node "), ["n0", "n1", "s0"]);
+    assert_eq!(shell.names("rackloom inject node "), ["n0", "n1", "n2", "s0"], "of both racks, once");
+    let links = ["all", "n0", "n0--n1", "n1", "n1--n2", "n2", "n2--n0"];
+    assert_eq!(shell.names("rackloom inject --rack ring link "), links);
+    assert_eq!(shell.names("rackloom inject --rack=ring link n1-"), ["n1--n2"]);
+    assert_eq!(shell.names("rackloom down star --seat "), ["n0", "s0"]);
+    assert_eq!(shell.names("rackloom exec --rack star --seat "), ["n1"]);
+    assert_eq!(shell.names("rackloom exec --rack star --seats n0,"), ["n0,n1"]);
+    assert_eq!(shell.names("rackloom seat --join "), ["star/n1"]);
+}
+
+#[test]
+fn bash_completes_commands_and_the_names_of_racks_that_are_up() {
+    completes_names_of_racks_that_are_up("bash");
+}
+
+#[test]
+fn zsh_completes_commands_and_the_names_of_racks_that_are_up() {
+    completes_names_of_racks_that_are_up("zsh");
+}
+
+#[test]
+fn fish_completes_commands_and_the_names_of_racks_that_are_up() {
+    completes_names_of_racks_that_are_up("fish");
 }
 
 /// A supervisor that is stopped accepts connections and never answers.
 #[test]
 fn a_rack_that_does_not_answer_is_left_out() {
-    if !is_there("bash") {
-        not_tried("there is no bash");
-        return;
-    }
     let session = Session::begin();
-    let bash = Bash { session: &session };
+    let Some(bash) = Shell::find("bash", &session) else { return };
     let star = rack_file("name: star\nshape: {star: {nodes: 2, planes: 1}}\njob: none\n");
     session.passes(&["up", text(&small_ring("ring"))]);
     session.passes(&["up", text(&star)]);
@@ -239,7 +301,7 @@ fn a_rack_that_does_not_answer_is_left_out() {
     let pid = status["racks"][0]["pid"].as_i64().expect("a process") as i32;
     let supervisor = Pid::from_raw(pid).expect("no zero");
     send(supervisor, Signal::STOP);
-    let (found, took) = bash.complete(&["rackloom", "inject", "node", ""]);
+    let (found, took) = bash.complete("rackloom inject node ");
     send(supervisor, Signal::CONT);
     let names: Vec<_> = found.iter().filter(|name| !name.starts_with('-')).collect();
     assert_eq!(names, ["n0", "n1", "n2"], "the members of the rack that answers");
@@ -253,12 +315,6 @@ fn every_shell_has_a_script() {
         assert!(script.contains("RACKLOOM_COMPLETE") && script.contains("rackloom"), "{shell}: {script}");
     }
     assert!(refused(&["completions", "korn"]).contains("bash, elvish, fish, powershell, zsh"));
-    for shell in ["zsh", "fish"].into_iter().filter(|shell| is_there(shell)) {
-        let path = scratch("script");
-        std::fs::write(&path, passes(&["completions", shell])).expect("it can be written");
-        let checked = Command::new(shell).arg("-n").arg(&path).status().expect("it starts");
-        assert!(checked.success(), "{shell} cannot read its script");
-    }
 }
 
 /// Runs a command line on a terminal of [`COLUMNS`]. Returns everything that it shows.

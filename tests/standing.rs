@@ -107,6 +107,18 @@ fn member<'r>(rack: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
+fn options_imply_the_job_of_a_rack_that_comes_up() {
+    let session = Session::begin();
+    let jobs: [(&[&str], &str); 3] =
+        [(&[], "none"), (&["--pattern", "uniform"], "traffic"), (&["--collective", "barrier"], "collective")];
+    for (options, job) in jobs {
+        session.up(&topology("ring-4.yaml"), options);
+        assert_eq!(session.rack("ring-4")["job"], job, "{options:?}");
+        session.passes(&["down"]);
+    }
+}
+
+#[test]
 fn every_shape_comes_up_reports_its_state_and_goes_down() {
     let session = Session::begin();
     for name in TOPOLOGIES {

@@ -7,6 +7,7 @@ use rackloom_control::report::Report;
 use crate::comparison::{Basis, Comparison};
 use crate::facts::{self, Common, Fact, Key, Value};
 use crate::judge::{self, Finding, Origin};
+use crate::over_time;
 use crate::row::{Direction, Evidence, Judgement, Row, Section, Side, Texts};
 use crate::thresholds::{Limits, Thresholds};
 
@@ -45,8 +46,19 @@ pub fn compare(before: &[Report], after: &[Report], limits: &Limits) -> Comparis
     let rows: Vec<Row> = rows.collect();
     let is_same_rack = before.iter().chain(after).all(|report| common.has_all_of(report));
     let basis = basis(before, after, &origin, rows.iter().filter(|row| may_be_chance(row)).count());
-    let notes = notes(&basis, &origin, is_same_rack);
-    Comparison::of(rows, basis, is_same_rack, notes, limits.rows_max.unwrap_or(Limits::ROWS))
+    let mut notes = notes(&basis, &origin, is_same_rack);
+    let have_series = before.iter().chain(after).all(|report| report.series.is_some());
+    if have_series && common.interval_ns().is_none() {
+        notes.push(
+            "the series have intervals that do not fit together, so rates over time are not compared"
+                .to_owned(),
+        );
+    }
+    let rows_max = limits.rows_max.unwrap_or(Limits::ROWS);
+    let over_time = common.interval_ns().map(|interval_ns| {
+        over_time::differences(before, after, interval_ns, |link| common.has_link(link), rows_max)
+    });
+    Comparison::of(rows, basis, is_same_rack, notes, over_time, rows_max)
 }
 
 impl Column {

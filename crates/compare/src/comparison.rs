@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::over_time::OverTime;
 use crate::row::{Judgement, Row, Section};
 
 /// Outcome of a comparison.
@@ -76,6 +77,9 @@ pub struct Comparison {
     pub is_same_rack: bool,
     /// Remarks that a reader of the rows needs.
     pub notes: Vec<String>,
+    /// Rates of links over time; absent unless all runs have time series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_time: Option<OverTime>,
     /// Number of rows by section; sections without rows are left out.
     pub sections: Vec<SectionCounts>,
     /// Rows by section, in each section the most important first.
@@ -119,6 +123,7 @@ impl Comparison {
         basis: Basis,
         is_same_rack: bool,
         notes: Vec<String>,
+        over_time: Option<OverTime>,
         rows_max: usize,
     ) -> Self {
         rows.sort_by(|one, other| one.section.cmp(&other.section).then_with(|| order(one, other)));
@@ -138,7 +143,7 @@ impl Comparison {
             sections.push(counts(section, section_rows, first.len()));
             kept.extend_from_slice(first);
         }
-        Self { outcome, basis, is_same_rack, notes, sections, rows: kept }
+        Self { outcome, basis, is_same_rack, notes, over_time, sections, rows: kept }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Facts of one report: named numbers and texts, with their units and the direction in which they are better.
 //!
-//! Counters that reports leave out if they are zero count as zero. Series and single events are no facts: their sums are.
+//! Counters that reports leave out if they are zero count as zero. Single events are no facts: their sums are.
 //! Date and command line are none either, because they differ between two equal runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rackloom_control::report::{LinkReport, MemberState, NodeReport, Report, SweepRow, Verdict};
 
+use crate::over_time;
 use crate::row::{Direction, Section};
 
 use Direction::{Higher, Lower, None as Neither};
@@ -47,6 +48,8 @@ pub(crate) struct Common {
     links: HashSet<String>,
     /// Rows of sweeps, without their algorithm, that a report has for several algorithms.
     sweeps: BTreeSet<String>,
+    /// Length of the intervals of time series; `None` if they cannot be compared.
+    interval_ns: Option<u64>,
 }
 
 impl Common {
@@ -67,7 +70,18 @@ impl Common {
             members: members(before).intersection(&members(after)).cloned().collect(),
             links: links(before).intersection(&links(after)).cloned().collect(),
             sweeps,
+            interval_ns: over_time::interval_ns(before, after),
         }
+    }
+
+    /// Returns the length of the intervals of time series; `None` if they cannot be compared.
+    pub(crate) fn interval_ns(&self) -> Option<u64> {
+        self.interval_ns
+    }
+
+    /// Returns whether both sides have a direction of a link with this name.
+    pub(crate) fn has_link(&self, name: &str) -> bool {
+        self.links.contains(name)
     }
 
     /// Returns whether both sides have a member of each name, and a link of each name.
@@ -88,6 +102,7 @@ pub(crate) fn facts(report: &Report, common: &Common) -> HashMap<Key, Fact> {
     traffic(&mut facts, report);
     workload(&mut facts, report);
     links(&mut facts, report, common);
+    series(&mut facts, report, common);
     let nodes = report.nodes.iter().filter(|node| common.members.contains(&node.name));
     nodes.for_each(|node| member(&mut facts, node));
     balance(&mut facts, report);
@@ -351,6 +366,23 @@ fn links(facts: &mut Facts, report: &Report, common: &Common) {
         facts.count(section, &name("dropped"), "", Lower, dropped);
         let replayed = link.retry.get("tx_replay").copied().unwrap_or(0);
         facts.count(section, &name("replayed"), "", Lower, replayed);
+    }
+}
+
+/// Adds what the time series say about single links. Neither more nor less is better: a faster run has greater rates and longer queues.
+fn series(facts: &mut Facts, report: &Report, common: &Common) {
+    let (Some(series), Some(interval_ns)) = (&report.series, common.interval_ns) else { return };
+    for link in series.links.iter().filter(|link| common.links.contains(&link.name)) {
+        let rates = over_time::rates(series, &link.bytes, interval_ns);
+        let greatest = rates.iter().copied().fold(0.0, f64::max);
+        let bytes = link.bytes.iter().copied().fold(0, u64::saturating_add);
+        let mean = bytes as f64 * 1e9 / (f64::from(series.intervals.max(1)) * series.interval_ns as f64);
+        for (what, rate) in [("greatest rate", greatest), ("mean rate", mean)] {
+            let name = format!("{}: {what}", link.name);
+            facts.count(Section::Links, &name, "B/s", Neither, rate.round() as u64);
+        }
+        let queued = link.queued.iter().copied().max().unwrap_or(0);
+        facts.count(Section::Links, &format!("{}: most queued frames", link.name), "", Neither, queued);
     }
 }
 

@@ -41,6 +41,9 @@
 //! Texts that a user chose, such as options, are `changed` if the sides do not have the same ones. Texts that are results, such as the
 //! chosen algorithm, are `noise` if other runs than those of rule 2 have one in common.
 //!
+//! If all runs have time series, rows of links have the mean and the greatest rate, and [`OverTime`] has the time at which each link differs the
+//! most. None of these is judged.
+//!
 //! The verdict is worse if the worst verdict of the runs after is worse than that of the runs before.
 #![forbid(unsafe_code)]
 
@@ -48,11 +51,13 @@ mod compare;
 mod comparison;
 mod facts;
 mod judge;
+mod over_time;
 mod row;
 mod thresholds;
 
 pub use compare::compare;
 pub use comparison::{Basis, Comparison, Outcome, SectionCounts};
 pub use judge::separation_chance;
+pub use over_time::{OverTime, RateDifference};
 pub use row::{Direction, Evidence, Judgement, Row, Section, Side, Spread, Texts};
 pub use thresholds::{Limits, ThresholdError, Thresholds};

@@ -1,4 +1,7 @@
-//! `rackloom-sweep-parquet DIR`: writes `results.parquet` beside the `results.csv` of a sweep, with the same columns and rows.
+//! Results of `rackloom` as Parquet files, with the columns and rows of the CSV files.
+//!
+//! `rackloom-sweep-parquet DIR` writes `results.parquet` beside the `results.csv` of a sweep. `rackloom-sweep-parquet FILE.csv` writes
+//! `FILE.parquet` beside the time series of a run, or beside any CSV file of this project.
 //!
 //! It is a program of its own, in no default build, so that the command does not depend on a library of this size. [`csv`] reads the text, and
 //! [`columns`] gives each column its type and writes the file.
@@ -10,33 +13,34 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code for a directory without results, or with results that cannot be read.
+/// Exit code for an argument that is missing or names no results that can be read.
 const BAD_INPUT: u8 = 2;
 /// Exit code for a file that cannot be written.
 const COULD_NOT_WRITE: u8 = 3;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let [directory] = arguments.as_slice() else {
-        return failed(
-            BAD_INPUT,
-            "one argument is needed",
-            "rackloom-sweep-parquet DIR, with the directory of a sweep",
-        );
+    let [argument] = arguments.as_slice() else {
+        let hint =
+            "rackloom-sweep-parquet DIR|FILE.csv, with the directory of a sweep or the file of `--series`";
+        return failed(BAD_INPUT, "one argument is needed", hint);
     };
-    let directory = Path::new(directory);
-    let source = directory.join("results.csv");
+    let argument = Path::new(argument);
+    let source = if argument.is_dir() { argument.join("results.csv") } else { argument.to_owned() };
+    let target = source.with_extension("parquet");
+    if source == target {
+        return failed(BAD_INPUT, &format!("{} would be replaced", source.display()), "name a CSV file");
+    }
     let table = match std::fs::read_to_string(&source)
         .map_err(|error| error.to_string())
         .and_then(|text| csv::read(&text))
     {
         Ok(table) => table,
         Err(error) => {
-            let hint = "`rackloom sweep --collect --out DIR` makes this file";
+            let hint = "`rackloom sweep --out DIR` and `rackloom sim --series FILE.csv` make CSV files";
             return failed(BAD_INPUT, &format!("{}: {error}", source.display()), hint);
         }
     };
-    let target = directory.join("results.parquet");
     match columns::write(&table, &target) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,12 +1,14 @@
 //! Result of a comparison as a table, the most important rows first.
 
-use rackloom_compare::{Comparison, Evidence, Judgement, Outcome, Row, Section, Side};
+use rackloom_compare::{Comparison, Evidence, Judgement, Outcome, OverTime, Row, Section, Side};
 
 use crate::present::table::{Column, Table};
 use crate::present::units;
 
 /// Maximum number of rows of results that are printed.
 const ROWS_MAX: usize = 60;
+/// Maximum number of links whose rates over time are printed.
+const LINKS_MAX: usize = 8;
 /// Maximum number of texts in a cell.
 const TEXTS_MAX: usize = 2;
 
@@ -22,6 +24,7 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         (!options.is_empty()).then(|| table("configuration", &options)),
         (!results.is_empty()).then(|| table("result", &results[..results.len().min(ROWS_MAX)])),
         more,
+        rates(comparison),
         Some(counts(comparison)),
         (!comparison.notes.is_empty()).then(|| notes(comparison)),
         Some(outcome(comparison)),
@@ -50,6 +53,30 @@ fn table(title: &'static str, rows: &[&Row]) -> String {
         ]);
     }
     table.render()
+}
+
+/// Formats the links whose rates differ the most; `None` if nothing differs beyond noise.
+fn rates(comparison: &Comparison) -> Option<String> {
+    let OverTime { interval_ns, links, left_out } = comparison.over_time.as_ref()?;
+    if links.is_empty() || comparison.has_no_difference() {
+        return None;
+    }
+    let mut table = Table::new(&[
+        Column::Left("largest difference of a rate"),
+        Column::Right("at"),
+        Column::Right("before"),
+        Column::Right("after"),
+    ]);
+    for link in links.iter().take(LINKS_MAX) {
+        let [before, after] = [link.before, link.after].map(|rate| number(rate, "B/s"));
+        table.row([link.link.clone(), units::time(link.at_ns), before, after]);
+    }
+    let more = left_out + links.len().saturating_sub(LINKS_MAX);
+    let more = if more > 0 { format!("{more} more links differ; ") } else { String::new() };
+    let interval = units::time(*interval_ns);
+    Some(
+        table.render() + &format!("\n{more}times count from the first operation, in intervals of {interval}"),
+    )
 }
 
 /// Formats the values of one side: the median, and the range of several runs.

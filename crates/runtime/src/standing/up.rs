@@ -36,7 +36,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure> {
     let mut overrides = options.overrides.clone();
     // A standing rack runs the job of the rack file only on request.
-    if overrides.job.collective.is_none() {
+    if overrides.job.collective.is_none() && overrides.job.pattern.is_none() {
         overrides.job.job.get_or_insert(JobName::None);
     }
     let request = RackRequest::read(&options.file, &overrides)?
