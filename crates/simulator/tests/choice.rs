@@ -13,7 +13,7 @@ use rackloom_workloads::text;
 
 /// Time of the choice over the time of the best algorithm, at most.
 const WORSE_MAX: f64 = 1.10;
-/// The same for choices by estimates alone of arrays that fit into one frame. Latencies of single operations, which estimates do not know, decide
+/// Bound of choices by estimates alone, for arrays that fit into one frame. Latencies of single operations, which estimates do not know, decide
 /// there.
 const WORSE_MAX_SHORT: f64 = 1.35;
 const SHORT: &str = "4KiB";
