@@ -230,7 +230,7 @@ fn a_simulation_is_ended_at_the_time_limit() {
     }
 }
 
-/// Thirty-two planes of 1024 nodes take minutes to build. Small racks are built and simulated before.
+/// Up to 32 planes of 1024 nodes take most of a minute to build. Small racks are built and simulated before.
 #[test]
 fn the_time_limit_bounds_the_builds_of_candidates_and_says_which_were_not_built() {
     let options = ["--bytes", "64KiB", "--nodes", "4,8,512,1000,1024", "--planes", "1..32", "--all"];
