@@ -216,20 +216,49 @@ fn a_simulation_that_would_take_longer_than_the_limit_is_not_begun() {
 
 #[test]
 fn a_simulation_is_ended_at_the_time_limit() {
-    for (limit, part) in [("4s", "came, after "), ("0s", "came before its simulation")] {
+    for (limit, state, part) in
+        [("4s", "not-simulated", "came, after "), ("0s", "not-built", "came before its build")]
+    {
         let (ended, result) = recommend(&[&LONG[..], &["--nodes", "64", "--time-limit", limit]].concat());
         assert_eq!(ended.code, Some(7), "{}\n{}", ended.stdout, ended.stderr);
         let one = &result["candidates"][0];
-        assert_eq!(
-            (&one["state"], &result["recommended"]),
-            (&"not-simulated".into(), &Value::Null),
-            "{result}"
-        );
+        assert_eq!((&one["state"], &result["recommended"]), (&state.into(), &Value::Null), "{result}");
         assert!(one["reason"].as_str().is_some_and(|reason| reason.contains(part)), "{part} in {one}");
         assert!(ended.stdout.contains("--time-limit"), "{}", ended.stdout);
         // Hours without a limit.
         assert!(number(&result["elapsed_s"]) < 60.0, "{result}");
     }
+}
+
+/// Up to 32 planes of 1024 nodes take most of a minute to build. Small racks are built and simulated before.
+#[test]
+fn the_time_limit_bounds_the_builds_of_candidates_and_says_which_were_not_built() {
+    let options = ["--bytes", "64KiB", "--nodes", "4,8,512,1000,1024", "--planes", "1..32", "--all"];
+    let (ended, result) =
+        recommend(&[&options[..], &["--target", "busbw=0.01", "--time-limit", "6s"]].concat());
+    assert!([Some(0), Some(7)].contains(&ended.code), "{}\n{}", ended.stdout, ended.stderr);
+    // One simulation may be built again, and a check may come late on a busy host.
+    assert!(number(&result["elapsed_s"]) < 12.0, "{}", result["elapsed_s"]);
+    assert_eq!(result["is_complete"], false);
+    let candidates = result["candidates"].as_array().expect("a list");
+    let of = |state: &str| candidates.iter().filter(|one| one["state"] == state).collect::<Vec<_>>();
+    let (not_built, estimated) = (of("not-built"), of("estimated"));
+    assert!(not_built.iter().any(|one| one["nodes"] == 1024), "{}", ended.stdout);
+    assert!(not_built.iter().all(|one| one["nodes"].as_u64() >= Some(512)), "{}", ended.stdout);
+    assert!(estimated.iter().any(|one| one["nodes"] == 8), "{}", ended.stdout);
+    for one in not_built {
+        let reason = one["reason"].as_str().expect("a text");
+        let is_stated = ["would take about", "came before its build", "came, after"]
+            .iter()
+            .any(|part| reason.contains(part));
+        assert!(reason.starts_with("not built: ") && is_stated, "{one}");
+        assert!(one["estimated_ns"].is_null() && one["command"] == "", "{one}");
+    }
+    assert!(ended.stdout.contains("candidates were built; not built: "), "{}", ended.stdout);
+    // Without a limit that comes, all are built.
+    let small = ["--bytes", "64KiB", "--nodes", "4,8", "--planes", "1..32", "--target", "busbw=0.01"];
+    let (_, result) = recommend(&small);
+    assert_eq!(result["is_complete"], true);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub enum Oracle {
     Incarnations,
     /// After all faults are healed, every live member can reach every other live member.
     Progress,
-    /// All credits are free when the rack is at rest.
+    /// All credits and all grants are free when the rack is at rest.
     Credits,
     /// No owner refuses an access, unless the job or the fault script provokes it.
     Refusals,

@@ -1,4 +1,4 @@
-//! Checks after a run: once all faults are healed, members must make progress and all credits must be free.
+//! Checks after a run: once all faults are healed, members must make progress, and all credits and grants must be free.
 //!
 //! A fabric may stop under faults. It must not stay stopped when they are over. So every live GPU node reads one word
 //! from its live neighbours ([`nodes_to_read`]), and both ends of every link report their counters. [`judge`] checks that
@@ -22,6 +22,9 @@ pub struct Rest {
     pub unanswered: Vec<u16>,
     /// The member's ends of links, in port order.
     pub ends: Vec<LinkEnd>,
+    /// Packets that the member has granted and that have not arrived; `None` if it grants none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_packets: Option<u32>,
 }
 
 /// One end of a link.
@@ -164,6 +167,13 @@ pub fn judge(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> St
             verdicts.find(Oracle::Progress, what);
         }
     }
+    for (member, granted) in (0..).map(NodeId).zip(rests).filter_map(|(member, rest)| {
+        let granted = rest.as_ref()?.granted_packets?;
+        Some((member, granted))
+    }) {
+        let what = || format!("grants of {} have not returned at rest: {granted} packets", name(member));
+        verdicts.judge(Oracle::Credits, granted == 0, what);
+    }
     let (looked, unbalanced) = unbalanced(edges, rests, name);
     verdicts.hold_times(Oracle::Credits, looked.saturating_sub(unbalanced.len() as u64));
     for line in unbalanced {
@@ -189,7 +199,9 @@ mod tests {
 
     /// Two members at rest, after five credits in one direction and three in the other.
     fn pair() -> [Option<Rest>; 2] {
-        let rest = |end: LinkEnd| Some(Rest { answered: 1, unanswered: Vec::new(), ends: vec![end] });
+        let rest = |end: LinkEnd| {
+            Some(Rest { answered: 1, unanswered: Vec::new(), ends: vec![end], granted_packets: None })
+        };
         [rest(end(5, 3)), rest(end(3, 5))]
     }
 
@@ -230,6 +242,20 @@ mod tests {
             rests[0].as_mut().expect("it is there").ends[0].resyncs = false;
         });
         assert_eq!(counts(&where_nothing_comes_back, Oracle::Credits), (2, 0));
+    }
+
+    #[test]
+    fn a_grant_that_nothing_uses_at_rest_is_reported_with_its_member() {
+        for (granted_packets, expected) in [(None, (2, 0)), (Some(0), (3, 0)), (Some(4), (3, 1))] {
+            let verdicts =
+                verdicts(|rests| rests[1].as_mut().expect("it is there").granted_packets = granted_packets);
+            assert_eq!(counts(&verdicts, Oracle::Credits), expected, "{granted_packets:?}");
+            let is_named = verdicts
+                .failures()
+                .iter()
+                .any(|line| line.contains("grants of n1") && line.contains("4 packets"));
+            assert_eq!(is_named, granted_packets == Some(4), "{:?}", verdicts.failures());
+        }
     }
 
     #[test]

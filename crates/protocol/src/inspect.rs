@@ -28,4 +28,8 @@ pub trait Inspect: Member + PollSteps + Shortcuts + FrameCompletion + TimeoutExt
         let _ = port;
         None
     }
+    /// Returns the number of packets that are granted to others and have not arrived, or `None` if the member grants none.
+    fn granted_packets(&self) -> Option<u32> {
+        None
+    }
 }

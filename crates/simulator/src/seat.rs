@@ -348,6 +348,8 @@ impl Seat {
                 device.poll(now, endpoint, events);
             }
             let has_ended = events.len() > reported;
+            // An answer of slow memory may cause requests that only the next round carries out.
+            is_settled &= faults.is_none();
             let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
             let mut memory = SeatMemory::new(memories, self.node, &mut requests, faults).at(now);
             if is_settled && commands == 0 {

@@ -1,8 +1,14 @@
 //! Congestion control in virtual time: 32 nodes send to one through a switch, with windows that follow marks, with grants, and without.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
+use rackloom_protocol::wire::frame::FrameKind;
+use rackloom_protocol::wire::layout;
+use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::{Instant, NodeId, PortId};
 use rackloom_simulator::Simulation;
 
@@ -176,4 +182,74 @@ fn timeouts_are_longer_than_the_queue_that_congestion_control_permits() {
     let early = format!("{small}, ack_delay: 7us, timeout_min: 36us");
     let measured = run(&early, LIMIT * FRAME_BYTES, END_NS);
     assert!(measured.lost > 0, "{measured:?}");
+}
+
+/// Frames that nodes send in two-way traffic.
+#[derive(Debug, Default)]
+struct TwoWay {
+    data: u64,
+    /// Acknowledgements in frames of their own.
+    acks: u64,
+    /// Those of them that carry a grant.
+    grants: u64,
+    bytes: u64,
+    ack_bytes: u64,
+    ended_at_ns: u64,
+}
+
+impl TwoWay {
+    fn frame_share(&self) -> f64 {
+        self.grants as f64 / (self.data + self.acks) as f64
+    }
+
+    fn byte_share(&self) -> f64 {
+        self.ack_bytes as f64 / self.bytes as f64
+    }
+}
+
+/// Runs an exchange of all with all among eight nodes, and counts the frames that they send.
+fn two_way(transport: &str) -> TwoWay {
+    let text = format!(
+        "{{name: exchange, shape: {{star: {{nodes: 8}}}}, frame_bytes_max: 4352B, link: {{rate: 100Gbit/s, delay: 500ns}}, transport: {{{transport}}}, \
+         job: {{traffic: {{pattern: all-to-all, bytes: 64KiB, messages: 56}}}}}}"
+    );
+    let plan = Plan::parse(&text, "exchange").unwrap_or_else(|error| panic!("{error}"));
+    let mut simulation = Simulation::new(&plan, 1, rackloom_jobs::build_all(&plan, 1, &Inputs::Pattern));
+    let counted = Rc::new(RefCell::new(TwoWay::default()));
+    let seen = Rc::clone(&counted);
+    simulation.on_frame(move |_, _, direction, bytes| {
+        let kind = FrameKind::peek(bytes);
+        if direction == Direction::Backward || !matches!(kind, Some(FrameKind::Data | FrameKind::Ack)) {
+            return;
+        }
+        let mut seen = seen.borrow_mut();
+        // With frame check, preamble and gap.
+        let on_wire = bytes.len() as u64 + 24;
+        seen.bytes += on_wire;
+        if kind == Some(FrameKind::Data) {
+            seen.data += 1;
+            return;
+        }
+        seen.acks += 1;
+        seen.ack_bytes += on_wire;
+        let operations = Operations::new(&bytes[layout::OPERATIONS..]);
+        seen.grants += u64::from(operations.flatten().any(|one| matches!(one, Operation::Grant { .. })));
+    });
+    let ended = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    let mut counted = counted.take();
+    counted.ended_at_ns = ended.ended_at.0;
+    counted
+}
+
+/// The figures of docs/decisions/congestion.md about acknowledgements that cannot ride on data.
+#[test]
+fn in_two_way_traffic_grants_cost_frames_but_few_bytes() {
+    let (off, granted) = (two_way(""), two_way("congestion: grants"));
+    // Acknowledgements ride on data. With grants nearly each packet is answered by a frame of its own.
+    assert!(off.grants == 0 && off.acks * 100 < off.data, "{off:?}");
+    assert!((0.45..=0.51).contains(&granted.frame_share()), "{granted:?}");
+    assert!((0.025..=0.035).contains(&granted.byte_share()), "{granted:?}");
+    assert_eq!(off.data, granted.data);
+    let slower = granted.ended_at_ns as f64 / off.ended_at_ns as f64;
+    assert!((1.0..1.05).contains(&slower), "{slower}");
 }

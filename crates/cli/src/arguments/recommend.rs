@@ -104,8 +104,8 @@ pub(crate) struct RecommendArguments {
     /// Largest number of frames of one simulated run: a larger array is halved until it fits, and the time is scaled by the estimates
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000_000))]
     pub(crate) frames_max: u64,
-    /// Longest time of the search: simulations that would take longer are not begun, and those that do are ended. The result is then a part,
-    /// and says which candidates were not simulated
+    /// Longest time of the search: builds and simulations that would take longer are not begun, and those that do are ended. The result is
+    /// then a part, and says which candidates were not built or not simulated
     #[arg(long, help_heading = SEARCH, value_name = "TIME", default_value = "1h", value_parser = time_limit::read)]
     pub(crate) time_limit: Duration,
     /// Print all candidates, and not only the best

@@ -1,6 +1,6 @@
 //! Candidates of the search: a shape with a number of nodes and planes, built over the settings of the rack file.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use rackloom_control::source::Overrides;
 use rackloom_plan::Plan;
@@ -38,6 +38,34 @@ pub(super) struct Rack {
     pub(super) forwarding_ns: f64,
     /// Largest frame, in bytes.
     pub(super) frame_bytes: u64,
+}
+
+/// Rack file of all candidates, with the settings over it.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    file: PathBuf,
+    set: Vec<String>,
+}
+
+impl Base {
+    pub(super) fn of(arguments: &RecommendArguments) -> Self {
+        Self { file: arguments.file.clone(), set: arguments.set.clone() }
+    }
+
+    /// Returns all settings of a candidate without channels of its own.
+    fn settings(&self, size: Size) -> Result<Vec<String>, Failure> {
+        let shape = size.setting().map_err(|reason| {
+            Failure::bad_input(reason)
+                .hint("name other numbers of nodes with --nodes, or other shapes with --shapes")
+        })?;
+        Ok(self.set.iter().cloned().chain([shape]).collect())
+    }
+
+    fn build(&self, settings: Vec<String>) -> Result<Rack, Failure> {
+        let overrides = Overrides { set: settings.clone(), ..Overrides::default() };
+        let plan = RackRequest::read(&self.file, &overrides)?.plan()?;
+        of_plan(&plan, settings)
+    }
 }
 
 impl Size {
@@ -86,35 +114,20 @@ pub(super) fn sizes(arguments: &RecommendArguments) -> Vec<Size> {
     sizes
 }
 
-/// Returns all settings of a candidate without channels of its own.
-fn settings(arguments: &RecommendArguments, size: Size) -> Result<Vec<String>, Failure> {
-    let shape = size.setting().map_err(|reason| {
-        Failure::bad_input(reason)
-            .hint("name other numbers of nodes with --nodes, or other shapes with --shapes")
-    })?;
-    Ok(arguments.set.iter().cloned().chain([shape]).collect())
-}
-
 /// Builds the rack of a candidate. A torus whose rings need channels gets them, if the settings have none.
 ///
 /// # Errors
 /// The rack file, with this shape, is no rack, or its links have no rate.
-pub(super) fn rack(arguments: &RecommendArguments, size: Size) -> Result<Rack, Failure> {
-    let settings = settings(arguments, size)?;
-    match (build(&arguments.file, settings.clone()), size.shape) {
+pub(super) fn rack(base: &Base, size: Size) -> Result<Rack, Failure> {
+    let settings = base.settings(size)?;
+    match (base.build(settings.clone()), size.shape) {
         (Err(failure), ShapeName::Torus) => {
             let settings = settings.into_iter().chain([CHANNELS.to_owned()]).collect();
             // The first refusal is the one of the user's own settings.
-            build(&arguments.file, settings).map_err(|_| failure)
+            base.build(settings).map_err(|_| failure)
         }
         (built, _) => built,
     }
-}
-
-fn build(file: &Path, settings: Vec<String>) -> Result<Rack, Failure> {
-    let overrides = Overrides { set: settings.clone(), ..Overrides::default() };
-    let plan = RackRequest::read(file, &overrides)?.plan()?;
-    of_plan(&plan, settings)
 }
 
 fn of_plan(plan: &Plan, settings: Vec<String>) -> Result<Rack, Failure> {

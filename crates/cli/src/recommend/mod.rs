@@ -1,9 +1,12 @@
 //! `rackloom recommend`: the largest rack whose collective reaches a bus bandwidth.
 //!
-//! Every shape and size of the search is a candidate ([`candidate`], [`form`]). The cost model gives each its fastest algorithm and its time ([`model`]).
+//! Every shape and size of the search is a candidate ([`candidate`], [`form`]). Each is built ([`builds`]), and the cost model gives it its fastest
+//! algorithm and its time ([`model`]).
 //! The best candidates are simulated ([`simulate`], [`simulations`]), because the model knows nothing of frames, queues and the choice of planes. More nodes are
 //! better, then fewer links and switches.
 
+mod bounded;
+mod builds;
 mod candidate;
 mod form;
 mod model;
@@ -13,12 +16,14 @@ mod simulate;
 mod simulations;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rackloom_collectives::Algorithm;
 use rackloom_collectives::choose::Estimate;
 use rackloom_runtime::machine::interruption::Interruption;
 
+use self::builds::{BuildEnd, Builds, Built};
 use self::candidate::{Rack, Size};
 use self::model::Work;
 pub(crate) use self::result::Recommendation;
@@ -38,11 +43,11 @@ pub(crate) fn run(arguments: &RecommendArguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     reporting::must_be_writable(&arguments.output)?;
     let work = work(arguments)?;
-    let mut candidates = candidates(arguments, work)?;
-    // A stable sort: candidates of equal cost stay in the order of shapes and planes.
-    candidates.sort_by_key(|one| (Reverse(one.size.nodes), one.links(), one.switches()));
     let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
+    let mut candidates = candidates(arguments, work, begun, &interruption)?;
+    // A stable sort: candidates of equal cost stay in the order of shapes and planes.
+    candidates.sort_by_key(|one| (Reverse(one.size.nodes), one.links(), one.switches()));
     simulate_best(arguments, work, begun, &mut candidates, &interruption);
     let result = recommendation(arguments, work, &candidates, begun.elapsed());
     reporting::print_text(&arguments.output, &show::text(&result, arguments.all))?;
@@ -68,13 +73,15 @@ fn work(arguments: &RecommendArguments) -> Result<Work, Failure> {
 /// Candidate with everything that is known of it.
 struct Candidate {
     size: Size,
-    /// The rack, or the reason for which it cannot be built.
+    /// The rack, or the reason for which it cannot be built or was not.
     rack: Result<Rack, String>,
     /// Fastest algorithm.
     estimate: Option<Estimate>,
+    /// Time that its build took.
+    build_time: Duration,
     /// Result of the simulation, or the reason of its failure.
     simulated: Option<Result<Simulated, String>>,
-    /// Reason for which it was not simulated, although it was to be.
+    /// Reason for which it was not built or not simulated, although it was to be.
     left_out: Option<String>,
 }
 
@@ -105,24 +112,38 @@ impl Candidate {
     }
 }
 
-fn candidates(arguments: &RecommendArguments, work: Work) -> Result<Vec<Candidate>, Failure> {
+/// Builds all candidates, as far as the time limit permits.
+fn candidates(
+    arguments: &RecommendArguments,
+    work: Work,
+    begun: Instant,
+    interruption: &Interruption,
+) -> Result<Vec<Candidate>, Failure> {
     let sizes = candidate::sizes(arguments);
+    let ends = Builds::new(arguments, work, begun, interruption).run(&sizes);
     let mut candidates = Vec::new();
     let mut refused = None;
-    for size in sizes {
-        let rack = candidate::rack(arguments, size);
-        let estimate =
-            rack.as_ref().ok().and_then(|rack| model::best(work, size, rack, &arguments.algorithm));
+    for (size, end) in sizes.into_iter().zip(ends) {
+        let (Built { rack, estimate, time: build_time }, left_out) = match end {
+            BuildEnd::Built(built) => (built, None),
+            BuildEnd::NotBuilt(reason) => {
+                let rack = Err(Failure::bad_input(reason.clone()));
+                (Built { rack, estimate: None, time: Duration::ZERO }, Some(reason))
+            }
+        };
         let rack = rack.map_err(|failure| {
             let line = first_line(&failure.to_string());
-            refused.get_or_insert(failure);
+            if left_out.is_none() {
+                refused.get_or_insert(failure);
+            }
             line
         });
-        candidates.push(Candidate { size, rack, estimate, simulated: None, left_out: None });
+        candidates.push(Candidate { size, rack, estimate, build_time, simulated: None, left_out });
     }
+    let is_refused = |one: &Candidate| one.rack.is_err() && one.left_out.is_none();
     // If no rack can be built, the mistake is one of the file and not of a size.
     match refused {
-        Some(failure) if candidates.iter().all(|one| one.rack.is_err()) => Err(failure),
+        Some(failure) if candidates.iter().all(is_refused) => Err(failure),
         _ if candidates.is_empty() => Err(Failure::bad_input("there are no candidates")
             .hint("name two nodes at least, such as --nodes 8..64")),
         _ => Ok(candidates),
@@ -140,17 +161,20 @@ fn simulate_best(
     work: Work,
     begun: Instant,
     candidates: &mut [Candidate],
-    interruption: &Interruption,
+    interruption: &Arc<Interruption>,
 ) {
     let worth = candidates.iter().enumerate().filter_map(|(index, one)| {
         let is_worth = one.of_target(work, arguments.target) >= WORTH_MIN;
         let (rack, estimate) = (one.rack.as_ref().ok()?, one.estimate?);
-        let planned = Planned { size: one.size, rack, algorithm: estimate.algorithm };
+        let planned =
+            Planned { size: one.size, rack, algorithm: estimate.algorithm, build_time: one.build_time };
         is_worth.then_some((index, planned))
     });
     let (indices, planned): (Vec<_>, Vec<_>) = worth.take(usize::from(arguments.best)).unzip();
+    let not_built = candidates.iter().filter(|one| one.left_out.is_some()).count();
+    let not_built = if not_built == 0 { String::new() } else { format!(", {not_built} not built") };
     print_to_stderr(&format!(
-        "{} candidates by their estimates, {} to simulate",
+        "{} candidates by their estimates{not_built}, {} to simulate",
         candidates.len(),
         planned.len()
     ));
@@ -232,6 +256,7 @@ fn result_of(arguments: &RecommendArguments, work: Work, one: &Candidate) -> Can
 
 fn state(one: &Candidate) -> State {
     match &one.simulated {
+        _ if one.left_out.is_some() && one.rack.is_err() => State::NotBuilt,
         _ if one.left_out.is_some() => State::NotSimulated,
         _ if one.estimate.is_none() => State::Impossible,
         Some(Ok(_)) => State::Simulated,
@@ -244,7 +269,8 @@ fn state(one: &Candidate) -> State {
 fn reason(arguments: &RecommendArguments, work: Work, one: &Candidate) -> String {
     let percent = one.of_target(work, arguments.target) * 100.0;
     if let Some(reason) = &one.left_out {
-        return format!("not simulated: {reason}");
+        let kind = if one.rack.is_err() { "built" } else { "simulated" };
+        return format!("not {kind}: {reason}");
     }
     match (&one.rack, &one.simulated) {
         (Err(line), _) => format!("cannot be built: {line}"),

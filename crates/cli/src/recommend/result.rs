@@ -25,7 +25,7 @@ pub(crate) struct Recommendation {
     pub(super) candidates: Vec<CandidateResult>,
     /// Index of the recommended candidate, if one meets the target.
     pub(super) recommended: Option<usize>,
-    /// True if all candidates that were to be simulated were: neither the time limit nor an interruption came before.
+    /// True if all candidates were built, and all that were to be simulated were: neither the time limit nor an interruption came before.
     pub(super) is_complete: bool,
     /// Time limit, in seconds.
     pub(super) time_limit_s: f64,
@@ -39,6 +39,8 @@ pub(crate) struct Recommendation {
 pub(super) enum State {
     /// The shape does not exist for the number of nodes, the rack is refused, or no algorithm performs the collective.
     Impossible,
+    /// It was neither built nor estimated: the time limit, or an interruption, came before.
+    NotBuilt,
     /// It was estimated, and was not to be simulated.
     Estimated,
     /// It was estimated, and was to be simulated: the time limit, or an interruption, came before.

@@ -29,23 +29,33 @@ pub(super) fn text(result: &Recommendation, shows_all: bool) -> String {
     }
     let more = result.candidates.len().saturating_sub(listed_max);
     let more = if more == 0 { String::new() } else { format!("\n... and {more} more, with --all") };
-    let missing = not_simulated(result).map_or_else(String::new, |line| format!("\n\n{line}"));
+    let missing = left_out(result).map_or_else(String::new, |line| format!("\n\n{line}"));
     format!("{}{more}{missing}\n\n{}", table.render(), recommended(result))
 }
 
-/// Returns the candidates that were to be simulated and were not, if there are any.
-fn not_simulated(result: &Recommendation) -> Option<String> {
-    let is = |state: State| result.candidates.iter().filter(move |one| one.state == state);
-    let left: Vec<_> = is(State::NotSimulated).map(named).collect();
-    if left.is_empty() {
-        return None;
-    }
-    let simulated = is(State::Simulated).chain(is(State::Failed)).count();
-    Some(format!(
-        "a part of the result: {simulated} of {} simulations ended; not simulated: {}",
-        simulated + left.len(),
-        left.join("; ")
-    ))
+/// Largest number of candidates that a line names.
+const NAMED_MAX: usize = 8;
+
+/// Returns lines about the candidates that were not built, and about those that were to be simulated and were not, if there are any.
+fn left_out(result: &Recommendation) -> Option<String> {
+    let count = |state: State| result.candidates.iter().filter(|one| one.state == state).count();
+    let all = result.candidates.len();
+    let simulated = count(State::Simulated) + count(State::Failed);
+    let line = |state: State, verb: &str, done: &dyn Fn(usize) -> String| {
+        let left: Vec<_> = result.candidates.iter().filter(|one| one.state == state).map(named).collect();
+        let more = left.len().saturating_sub(NAMED_MAX);
+        let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+        let named = left.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+        (!left.is_empty())
+            .then(|| format!("a part of the result: {}; not {verb}: {named}{more}", done(left.len())))
+    };
+    let built =
+        line(State::NotBuilt, "built", &|left| format!("{} of {all} candidates were built", all - left));
+    let ended = line(State::NotSimulated, "simulated", &|left| {
+        format!("{simulated} of {} simulations ended", simulated + left)
+    });
+    let lines: Vec<_> = built.into_iter().chain(ended).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Returns the shape and size of a candidate.

@@ -1,5 +1,7 @@
 //! Simulation of a candidate: the collective in virtual time, without payload, with an array that may be smaller than the one of the search.
 
+use std::path::Path;
+
 use rackloom_collectives::Algorithm;
 use rackloom_control::report::Verdict;
 
@@ -26,16 +28,17 @@ pub(super) struct Simulated {
 /// # Errors
 /// The run is refused, or fails. Or `goes_on` returned false, and the run was ended: the exit is `Interrupted`.
 pub(super) fn simulate(
-    arguments: &RecommendArguments,
+    file: &Path,
+    frames_max: u64,
     work: Work,
     size: Size,
     rack: &Rack,
     algorithm: Algorithm,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Simulated, Failure> {
-    let bytes = model::simulated_bytes(work, size, rack, algorithm, arguments.frames_max);
+    let bytes = model::simulated_bytes(work, size, rack, algorithm, frames_max);
     let options = options(work, size, rack, algorithm, bytes);
-    let (report, exit) = sim::simulate_while(&sim_arguments(&arguments.file, &options)?, goes_on)?;
+    let (report, exit) = sim::simulate_while(&sim_arguments(file, &options)?, goes_on)?;
     let row = report.sweep.first().filter(|_| report.verdict == Verdict::Pass);
     let Some(row) = row else {
         let reason = report.failures.first().map_or("the report has no times", String::as_str);

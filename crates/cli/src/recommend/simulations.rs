@@ -3,13 +3,14 @@
 //! The candidate with the fewest frames is simulated first. Its duration gives an estimate of the others, which is printed, and which becomes
 //! better with each one that ends. A simulation that would take longer than the time that is left is not begun. One that does is ended.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rackloom_collectives::Algorithm;
 use rackloom_experiments::parallel::{self, processors};
 use rackloom_runtime::machine::interruption::Interruption;
 
+use super::bounded;
 use super::candidate::{Rack, Size};
 use super::model::{self, Work};
 use super::simulate::{self, Simulated};
@@ -19,11 +20,16 @@ use crate::failure::{Failure, print_to_stderr};
 use crate::tally::Tally;
 use crate::time_limit;
 
+/// Time in which a simulation ends itself at the time limit. Then it is abandoned.
+const GRACE: Duration = Duration::from_millis(300);
+
 /// Candidate that is to be simulated.
 pub(super) struct Planned<'a> {
     pub(super) size: Size,
     pub(super) rack: &'a Rack,
     pub(super) algorithm: Algorithm,
+    /// Time that the build of the rack took. A simulation builds it again, and cannot end before.
+    pub(super) build_time: Duration,
 }
 
 /// End of a simulation.
@@ -40,7 +46,7 @@ pub(super) struct Simulations<'a> {
     work: Work,
     /// Moment at which the search ends; `None` if it is too far away to be a time.
     deadline: Option<Instant>,
-    interruption: &'a Interruption,
+    interruption: &'a Arc<Interruption>,
     pace: Mutex<Pace>,
 }
 
@@ -63,7 +69,7 @@ impl<'a> Simulations<'a> {
         arguments: &'a RecommendArguments,
         work: Work,
         begun: Instant,
-        interruption: &'a Interruption,
+        interruption: &'a Arc<Interruption>,
     ) -> Self {
         let deadline = begun.checked_add(arguments.time_limit);
         Self { arguments, work, deadline, interruption, pace: Mutex::default() }
@@ -109,19 +115,34 @@ impl<'a> Simulations<'a> {
 
     /// Returns the frames of a simulated run: those of the array that is simulated.
     fn frames(&self, one: &Planned<'_>) -> f64 {
-        let Planned { size, rack, algorithm } = *one;
+        let Planned { size, rack, algorithm, .. } = *one;
         let bytes = model::simulated_bytes(self.work, size, rack, algorithm, self.arguments.frames_max);
         model::frames(Work { bytes, ..self.work }, size, rack, algorithm)
     }
 
     fn one(&self, planned: &Planned<'_>, frames: f64) -> End {
-        if let Some(reason) = self.reason_to_stop(frames) {
+        if let Some(reason) = self.reason_to_stop(frames, planned.build_time) {
             return End::NotSimulated(reason);
         }
         let begun = Instant::now();
-        let goes_on = || !self.interruption.is_requested() && !self.is_late();
-        let Planned { size, rack, algorithm } = *planned;
-        match simulate::simulate(self.arguments, self.work, size, rack, algorithm, &goes_on) {
+        let (interruption, deadline) = (Arc::clone(self.interruption), self.deadline);
+        let Planned { size, algorithm, .. } = *planned;
+        let (file, frames_max) = (self.arguments.file.clone(), self.arguments.frames_max);
+        let (work, rack) = (self.work, planned.rack.clone());
+        let simulation = move || {
+            let goes_on = || !interruption.is_requested() && !is_past(deadline);
+            simulate::simulate(&file, frames_max, work, size, &rack, algorithm, &goes_on)
+        };
+        // A simulation ends itself once it runs. Its build does not.
+        let is_over = || {
+            self.interruption.is_requested() || is_past(self.deadline.and_then(|end| end.checked_add(GRACE)))
+        };
+        let ended = match bounded::run(simulation, is_over) {
+            Ok(Some(ended)) => ended,
+            Ok(None) => Err(Failure::new(Exit::Interrupted, "abandoned")),
+            Err(reason) => Err(Failure::bad_input(format!("its simulation: {reason}"))),
+        };
+        match ended {
             Ok(simulated) => {
                 let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
                 pace.seconds += begun.elapsed().as_secs_f64();
@@ -137,8 +158,8 @@ impl<'a> Simulations<'a> {
         }
     }
 
-    /// Returns the reason not to begin a simulation of so many frames, if there is one.
-    fn reason_to_stop(&self, frames: f64) -> Option<String> {
+    /// Returns the reason not to begin a simulation of so many frames behind a build, if there is one.
+    fn reason_to_stop(&self, frames: f64, build_time: Duration) -> Option<String> {
         if self.interruption.is_requested() {
             return Some("interrupted before its simulation".to_owned());
         }
@@ -146,7 +167,10 @@ impl<'a> Simulations<'a> {
         if left.is_zero() {
             return Some(format!("{} before its simulation", self.limit_reached()));
         }
-        let estimate = self.pace().estimate(frames).filter(|estimate| *estimate > left)?;
+        let estimate = build_time + self.pace().estimate(frames).unwrap_or_default();
+        if estimate <= left {
+            return None;
+        }
         let (estimate, left) = (time_limit::shown(estimate), time_limit::shown(left));
         Some(format!("its simulation would take about {estimate}, and {left} of the time limit are left"))
     }
@@ -156,12 +180,17 @@ impl<'a> Simulations<'a> {
     }
 
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        is_past(self.deadline)
     }
 
     fn pace(&self) -> Pace {
         *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true if this moment has come. `None` never comes.
+fn is_past(moment: Option<Instant>) -> bool {
+    moment.is_some_and(|moment| Instant::now() >= moment)
 }
 
 #[cfg(test)]

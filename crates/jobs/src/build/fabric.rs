@@ -5,7 +5,7 @@
 use rackloom_collectives::choose::{self, TopologyKind};
 use rackloom_plan::{LocalPath, Plan};
 
-/// Returns the kind of the topology, and the number of planes of a star.
+/// Returns the kind of the topology, and the number of planes of a star, or of leaves and spines.
 pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
     let switches = plan.members.iter().filter(|member| member.role.is_switch()).count();
     let links: Vec<_> = plan.links.iter().map(|link| (link.edge.a.index(), link.edge.b.index())).collect();
@@ -43,6 +43,23 @@ mod tests {
         assert_eq!(kind_of("ring: {nodes: 2}").0, TopologyKind::Mesh, "two ranks are linked to each other");
         assert_eq!(kind_of("full-mesh: {nodes: 4}"), (TopologyKind::Mesh, 1));
         assert_eq!(kind_of("star: {nodes: 4, planes: 3}"), (TopologyKind::Star, 3));
+        for (shape, sizes) in
+            [("x: 4, y: 3", [4, 3, 1]), ("x: 2, y: 3", [2, 3, 1]), ("x: 4, y: 2, z: 2", [4, 2, 2])]
+        {
+            assert_eq!(
+                kind_of(&format!("torus: {{{shape}}}")),
+                (TopologyKind::Torus { sizes }, 1),
+                "{shape}"
+            );
+        }
+        assert_eq!(kind_of("hypercube: {dimensions: 4}"), (TopologyKind::Hypercube, 1));
+        let leaves = TopologyKind::LeafSpine { ranks_per_leaf: 4, uplinks: 6 };
+        let shape = "leaf-spine: {leaves: 4, nodes_per_leaf: 4, spines: 3, parallel: 2, planes: 2}";
+        assert_eq!(kind_of(shape), (leaves, 2));
+        assert_eq!(
+            kind_of("custom: {nodes: [a, b, c], links: [{a: a, b: b}, {a: b, b: c}]}").0,
+            TopologyKind::Custom
+        );
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn must_be_suitable(prepared: &Prepared, algorithms: &AlgorithmList) -> Result<(
 /// Returns the numbers of the closed forms, from the links of the plan.
 fn fabric_of(plan: &Plan) -> Fabric {
     let (kind, planes) = fabric::kind(plan);
-    let hops = if kind == TopologyKind::Star { 2.0 } else { 1.0 };
+    let hops = if matches!(kind, TopologyKind::Star | TopologyKind::LeafSpine { .. }) { 2.0 } else { 1.0 };
     let latency_ps = plan.links.iter().map(|link| link.profile.latency_ps()).max().unwrap_or(0);
     let LocalPath { latency_ns, rate_bits_per_s } = fabric::slowest_local_path(plan);
     let ns_per_byte = |bits_per_s: Option<u64>| bits_per_s.map(|rate| 8e9 / rate.max(1) as f64);

@@ -11,12 +11,6 @@ use crate::transport::grants::Arrived;
 use crate::wire::demand::Demand;
 
 impl Endpoint {
-    /// Returns the number of packets that are granted to others and have not arrived, or `None` in a rack without grants.
-    #[must_use]
-    pub fn granted_packets(&self) -> Option<u32> {
-        self.grants.as_ref().map(|grants| grants.in_use())
-    }
-
     // W-97
     /// Records the packet `psn` of a peer, behind which `demand` wait, after it was judged.
     #[inline]

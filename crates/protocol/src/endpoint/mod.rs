@@ -549,4 +549,8 @@ impl Inspect for Endpoint {
     fn link(&self, port: PortId) -> Option<&Link> {
         Some(self.forwarder.link(port))
     }
+
+    fn granted_packets(&self) -> Option<u32> {
+        self.grants.as_ref().map(|grants| grants.in_use())
+    }
 }

@@ -125,6 +125,7 @@ impl RestCheck {
             answered: answered.len() as u64,
             unanswered: unanswered.iter().map(|read| read.target.0).collect(),
             ends: LinkEnd::of_member(member, edges.iter().copied()),
+            granted_packets: member.granted_packets(),
         }
     }
 }

@@ -653,9 +653,11 @@ fn without_positions(error: &rackloom_plan::PlanError) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the time for links and credits to return, once all faults have ended.
+/// Returns the time for links, credits and grants to return, once all faults have ended. Grants that nothing uses return after one idle
+/// interval, or two.
 fn healing_ns(plan: &Plan) -> u64 {
-    2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + HEALING_SLACK_NS
+    let of_grants_ns = plan.transport.grant_pool().map_or(0, |_| 2 * plan.transport.timeout_max_ns);
+    2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + of_grants_ns + HEALING_SLACK_NS
 }
 
 /// Returns the seed of the keys of the job's regions. On one host it is a secret of the run.

@@ -63,7 +63,9 @@ impl Simulation {
             return;
         };
         let of_links_ns = timers.detection_ns().max(timers.hold_down_ns).max(timers.hello_interval_ns);
-        let look_ns = of_links_ns.max(transport.timeout_initial_ns).max(1);
+        // Grants that nothing uses return after an idle interval.
+        let of_grants_ns = transport.grant_pool().map_or(0, |_| transport.timeout_max_ns);
+        let look_ns = of_links_ns.max(transport.timeout_initial_ns).max(of_grants_ns).max(1);
         let mut probes = self.probes();
         let until = self.now + look_ns.saturating_mul(LOOKS_MAX);
         let mut next_ns = FIRST_LOOK_NS;
@@ -179,6 +181,7 @@ impl Simulation {
                 answered: answered.len() as u64,
                 unanswered: unanswered.iter().map(|probe| probe.target.0).collect(),
                 ends: LinkEnd::of_member(self.seats[node].body.member(), by_port.into_values()),
+                granted_packets: self.seats[node].body.member().granted_packets(),
             }
         };
         let members = (0..self.seats.members() as u16).map(NodeId);
