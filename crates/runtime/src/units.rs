@@ -40,6 +40,11 @@ pub fn bit_rate(bits_per_s: u64) -> String {
     scaled(bits_per_s as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
+/// Formats a number of floating-point operations.
+pub fn flops(count: u64) -> String {
+    scaled(count as f64, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
+}
+
 /// Formats a count with a space between groups of three digits.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -6,7 +6,7 @@ use rackloom_workloads::import::{self, Content, File, Format, Hardware, Options}
 use rackloom_workloads::{Machine, Place, Workload, WorkloadErrors, check, text};
 
 /// Lists of ranks and groups have bounds of their own; a list of operations is shared by the ranks of its block.
-const MEMORY: MemoryLimit = MemoryLimit { base_bytes: 64 << 20, per_input_byte: 65_536 };
+const MEMORY: MemoryLimit = MemoryLimit { base_bytes: 32 << 20, per_input_byte: 16_384 };
 /// Imports with a few lines describe thousands of ranks or links.
 const IMPORT_MEMORY: MemoryLimit = MemoryLimit { base_bytes: 256 << 20, per_input_byte: 65_536 };
 /// Most operations of a workload whose order is checked here: the check takes time for each rank of a block.
