@@ -86,6 +86,7 @@ mod tests {
         assert_eq!([bytes(1023), bytes(1024), bytes(1 << 20)], ["1023 B", "1.00 KiB", "1.00 MiB"]);
         assert_eq!([rate(1024), rate(2_500_000_000)], ["1.02 kB/s", "2.50 GB/s"]);
         assert_eq!(bit_rate(400_000_000_000), "400 Gbit/s");
+        assert_eq!([flops(999), flops(2_500_000_000)], ["999 FLOP", "2.50 GFLOP"]);
     }
 
     #[test]
