@@ -16,6 +16,13 @@ frames rackloom-fuzz --test=targets frames_are_read_and_written_alike
 operations rackloom-fuzz --test=targets operations_are_read_and_written_alike
 racks rackloom-fuzz --test=targets rack_files_become_plans_or_mistakes
 traces rackloom-fuzz --test=targets traces_are_read_and_written_alike
+workloads rackloom-fuzz --test=targets workloads_are_read_and_written_alike
+chakra rackloom-fuzz --test=targets traces_of_chakra_become_workloads_or_mistakes
+connections rackloom-fuzz --test=targets connection_matrices_become_workloads_or_mistakes
+fat-trees rackloom-fuzz --test=targets fat_trees_become_racks_or_mistakes
+goal rackloom-fuzz --test=targets goal_texts_become_workloads_or_mistakes
+nccl-log rackloom-fuzz --test=targets logs_of_nccl_become_workloads_or_mistakes
+nccl-topology rackloom-fuzz --test=targets topologies_of_nccl_become_racks_or_mistakes
 control rackloom-runtime --lib requests_and_answers_survive_a_write_and_a_read
 seats rackloom-runtime --lib orders_and_notices_survive_a_write_and_a_read
 lines rackloom-runtime --lib lines_are_bounded_and_equal_in_any_pieces

@@ -47,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-plan",
             "rackloom-protocol",
             "rackloom-simulator",
+            "rackloom-workloads",
         ],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
@@ -73,7 +74,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-gpu", &[]),
     (
         "rackloom-fuzz",
-        &["rackloom-capture", "rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"],
+        &[
+            "rackloom-capture",
+            "rackloom-collectives",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-workloads",
+        ],
     ),
     ("rackloom-models", &[]),
     ("rackloom-sweep-parquet", &[]),

@@ -81,6 +81,85 @@ fn both_engines_perform_the_same_operations() {
 }
 
 #[test]
+fn work_takes_the_time_of_the_device_in_both_engines() {
+    let device = "device: {compute_rate: 1TFLOP/s, launch_latency: 20us, memory_rate: 80Gbit/s}\n";
+    let own = "nodes: {n1: {device: {compute_rate: 500GFLOP/s}}}\n";
+    let step = "workload work\nranks 3\ngroup 0..2\nrank 0..2\ncompute 300MFLOP 1MB\ncompute 5MB after -1\n\
+                all-reduce group 0 100000B after -1\n"
+        .replace("compute 5MB", "compute 0FLOP 5MB");
+    for how in ["sleep", "spin"] {
+        let [simulated, real] = in_both(&format!("{RACK}{device}{own}"), &step, &["--compute", how]);
+        let compute = |report: &Value| -> Vec<u64> {
+            let ranks = report["workload"]["ranks"].as_array().expect("ranks").iter();
+            ranks.map(|rank| rank["compute_ns"].as_u64().expect("a time")).collect()
+        };
+        // 300 us and 500 us at 1 TFLOP/s and 10 GB/s, two launches; n1 needs 600 us for the operations.
+        let expected = [840_000, 1_140_000, 840_000];
+        assert_eq!(compute(&simulated.report()), expected);
+        for (least, found) in expected.into_iter().zip(compute(&real.report())) {
+            assert!(found >= least, "{how}: {found} ns of {least}");
+        }
+    }
+}
+
+#[test]
+fn work_without_a_compute_rate_is_refused_with_its_line() {
+    let text = "# Both ranks.\nworkload work\nranks 2\n\nrank 0 1  # alike\ncompute 5us\n# The first one.\ncompute 2TFLOP 4MB\n";
+    let (rack, file) = (rack_file(RACK), workload(text));
+    for engine in ["sim", "run"] {
+        let message = refused(&[engine, plain(&rack), "--workload", plain(&file)]);
+        assert!(message.contains(&format!("{}:8:1", file.display())), "{message}");
+        assert!(message.contains("n0 has no compute rate") && message.contains("compute_rate:"), "{message}");
+    }
+    let rate = ["--set", "device.compute_rate=1PFLOP/s"];
+    let ended = sim(&rack).with(&["--workload", plain(&file)]).with(&rate).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.report()["workload"]["iteration_ns"], 2_005_000);
+}
+
+#[test]
+fn generated_work_runs_on_racks_of_different_devices() {
+    let (timed, stated) = (scratch("timed.txt"), scratch("stated.txt"));
+    let model = [
+        "workload",
+        "generate",
+        "training",
+        "--model",
+        "layers=2,hidden=256,sequence=64,batch=1,vocabulary=0",
+        "--dp",
+        "2",
+    ];
+    let generate = |more: &[&str]| {
+        let ended = rackloom(&[&model, more].concat()).finish();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout
+    };
+    generate(&["--tflops", "2", "--memory-bandwidth", "100", "--launch-ns", "700", "-o", plain(&timed)]);
+    let shown = generate(&["--work", "-o", plain(&stated)]);
+    assert!(shown.contains("operations max") && shown.contains("moved max"), "{shown}");
+    let text = std::fs::read_to_string(&stated).expect("a workload");
+    assert!(text.contains("FLOP ") && !text.contains("ns"), "{text}");
+    let rack = rack_file("name: worked\nshape: {ring: {nodes: 2}}\n");
+    let compute_ns = |file: &Path, tflops: u32| {
+        let keys = [
+            format!("device.compute_rate={tflops}TFLOP/s"),
+            "device.memory_rate=800Gbit/s".to_owned(),
+            "device.launch_latency=700ns".to_owned(),
+        ];
+        let keys: Vec<_> = keys.iter().flat_map(|key| ["--set", key]).collect();
+        let ended = sim(&rack).with(&["--workload", plain(file)]).with(&keys).finish();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let ranks = ended.report()["workload"]["ranks"].clone();
+        ranks[0]["compute_ns"].as_u64().expect("a time")
+    };
+    // The options of the generator and the keys of the rack are one machine.
+    assert_eq!(compute_ns(&stated, 2), compute_ns(&timed, 1));
+    assert!(compute_ns(&stated, 1) > compute_ns(&stated, 2));
+    let both = rackloom(&[&model[..], &["--work", "--tflops", "2"]].concat()).finish();
+    assert_eq!(both.code, Some(2), "--work has no rates: {}", both.stderr);
+}
+
+#[test]
 fn nodes_of_one_server_perform_a_workload_in_shared_memory() {
     let rack = format!("{RACK}servers: {{a: {{nodes: [n0, n1]}}, b: {{nodes: [n2, n3]}}}}\n");
     let [simulated, real] = in_both(&rack, STEP, &[]);

@@ -10,6 +10,7 @@ use rackloom_jobs::Job;
 use rackloom_jobs::workload::Prepared;
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
+use rackloom_runtime::request::workload::TEXT_BYTES_MAX;
 use rackloom_workloads::generate::{self, Degrees, Schedule};
 use rackloom_workloads::import::{self, Content, Format, Imported, Options};
 use rackloom_workloads::{Machine, Workload, text};
@@ -39,9 +40,17 @@ pub(crate) fn run(command: &WorkloadCommand) -> Result<Exit, Failure> {
 /// Returns the workload of these files for a request; `None` if there are none.
 pub(crate) fn file(files: &[PathBuf], compute: ComputeMode) -> Result<Option<WorkloadFile>, Failure> {
     let Some(first) = files.first() else { return Ok(None) };
-    let workload = workload(read(files, None, &Options::default())?)?;
+    let contents = contents(files)?;
+    let workload = workload(imported(files, &contents, None, &Options::default())?)?;
+    // The user's own text keeps its lines, for mistakes that only the rack reveals.
+    let own = match &contents[..] {
+        [only] if Format::of_content(only) == Some(Format::Rackloom) => str::from_utf8(only).ok(),
+        _ => None,
+    };
+    let text = own.filter(|own| own.len() <= TEXT_BYTES_MAX).map(str::to_owned);
+    let text = text.unwrap_or_else(|| text::write(&workload));
     let name = first.display().to_string();
-    Ok(Some(WorkloadFile { name, text: text::write(&workload), compute }))
+    Ok(Some(WorkloadFile { name, text, compute }))
 }
 
 /// Returns the job of each rank in virtual time.
@@ -136,10 +145,23 @@ fn must_be_tensor_parallel(degrees: &Degrees) -> Result<(), Failure> {
 
 /// Reads files of one workload or rack. Prints notes on parts that were left out.
 fn read(files: &[PathBuf], format: Option<Format>, options: &Options) -> Result<Content, Failure> {
-    let contents = files.iter().map(|file| bytes(file)).collect::<Result<Vec<_>, _>>()?;
+    imported(files, &contents(files)?, format, options)
+}
+
+fn contents(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, Failure> {
+    files.iter().map(|file| bytes(file)).collect()
+}
+
+/// Returns the workload or rack of files with these contents. Prints notes on parts that were left out.
+fn imported(
+    files: &[PathBuf],
+    contents: &[Vec<u8>],
+    format: Option<Format>,
+    options: &Options,
+) -> Result<Content, Failure> {
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     let inputs: Vec<_> =
-        names.iter().zip(&contents).map(|(name, bytes)| import::File { name, bytes }).collect();
+        names.iter().zip(contents).map(|(name, bytes)| import::File { name, bytes }).collect();
     let Imported { content, notes } = import::read(&inputs, format, options).map_err(|errors| {
         let text = errors.to_string();
         // One mistake has its remedy in a line of its own.

@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_jobs::Job;
 use rackloom_jobs::collective::Inputs;
-use rackloom_plan::Plan;
+use rackloom_jobs::report::WorkloadReport;
+use rackloom_jobs::workload::ComputeMode;
 use rackloom_plan::impair::Direction;
+use rackloom_plan::{AlgorithmChoice, AlgorithmKind, AlgorithmList, Plan};
 use rackloom_protocol::{Instant, NodeId};
 use rackloom_simulator::{Action, LinkStatistics, Simulation};
+use rackloom_workloads::text;
 
 use crate::traffic::{Flow, Ledger, Traffic};
 
@@ -139,6 +142,34 @@ pub(crate) fn all_reduce(
 ) -> Result<Vec<(u64, f64)>, String> {
     let sizes = sweep(&plan(text)?, seed, actions)?;
     Ok(sizes.into_iter().map(|size| (size.bytes, size.mean_ns)).collect())
+}
+
+/// Performs a workload, in the text format, with one algorithm for its collectives. Returns the time of its iteration in nanoseconds.
+pub(crate) fn iteration_ns(
+    rack: &str,
+    seed: u64,
+    workload: &str,
+    algorithm: AlgorithmKind,
+) -> Result<f64, String> {
+    let plan = plan(rack)?;
+    let workload = text::read_checked(workload, "workload").map_err(|errors| errors.to_string())?;
+    let list =
+        AlgorithmList::new(&[AlgorithmChoice(Some(algorithm))]).map_err(|objection| objection.message)?;
+    let prepared =
+        rackloom_jobs::prepare_workload(&plan, workload, &list).map_err(|error| error.to_string())?;
+    let job =
+        |rank| rackloom_jobs::perform_workload(&plan, NodeId(rank), seed, &prepared, ComputeMode::Sleep);
+    let jobs = (0..plan.endpoint_count() as u16).map(job).collect();
+    let mut simulation = Simulation::new(&plan, seed, jobs);
+    simulation.run().map_err(|stalled| stalled.to_string())?;
+    let results: Vec<_> = simulation.take_jobs().iter_mut().map(|job| job.result()).collect();
+    if let Some(wrong) = results.iter().find(|result| !result.is_pass()) {
+        return Err(format!("the workload is wrong: {:?}", wrong.failures));
+    }
+    let names = plan.members.iter().map(|member| member.name.as_str());
+    let parts = names.zip(&results).filter_map(|(name, result)| Some((name, result.workload.as_ref()?)));
+    let report = WorkloadReport::of(parts).ok_or("the workload was not measured")?;
+    Ok(report.iteration_ns as f64)
 }
 
 /// Times of one size of an all-reduce, of the rank for which the mean is longest.

@@ -40,6 +40,11 @@ pub fn bit_rate(bits_per_s: u64) -> String {
     scaled(bits_per_s as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
+/// Formats a number of floating-point operations.
+pub fn flops(count: u64) -> String {
+    scaled(count as f64, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
+}
+
 /// Formats a count with a space between groups of three digits.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -81,6 +86,7 @@ mod tests {
         assert_eq!([bytes(1023), bytes(1024), bytes(1 << 20)], ["1023 B", "1.00 KiB", "1.00 MiB"]);
         assert_eq!([rate(1024), rate(2_500_000_000)], ["1.02 kB/s", "2.50 GB/s"]);
         assert_eq!(bit_rate(400_000_000_000), "400 Gbit/s");
+        assert_eq!([flops(999), flops(2_500_000_000)], ["999 FLOP", "2.50 GFLOP"]);
     }
 
     #[test]

@@ -99,6 +99,40 @@ fn an_all_reduce_is_exposed_by_what_the_computation_does_not_hide() {
     }
 }
 
+/// Work of 100 GFLOP and 1 MiB, launched in 3 us, beside a ring of 1 MiB: the rate of the processors decides which of both is hidden, and the
+/// rate of the memory is a bound of its own.
+#[test]
+fn a_faster_processor_hides_less_of_an_all_reduce() {
+    let of = |device: &str| {
+        plan(&format!(
+            "{{name: ring, shape: {{ring: {{nodes: 4}}}}, {LINK}, device: {{launch_latency: 3us, {device}}}}}"
+        ))
+    };
+    let run = |device: &str| {
+        let report = perform(&of(device), &overlapped("100GFLOP 1MiB"), Some(AlgorithmKind::Ring)).report();
+        (report.iteration_ns, report.ranks.iter().map(|rank| rank.compute_ns).collect::<Vec<_>>())
+    };
+    let all_reduce_ns = 6.0 * (64.0 * FRAME_BYTES * NS_PER_BYTE + DELAY_NS) + DELAY_NS;
+    for (tflops_per_s, compute_ns) in [(250, 403_000), (500, 203_000), (800, 128_000), (1_600, 65_500)] {
+        let device = format!("compute_rate: {tflops_per_s}TFLOP/s");
+        let (iteration_ns, computed_ns) = run(&device);
+        assert_eq!(computed_ns, [compute_ns; 4], "{device}");
+        must_be_near(&device, iteration_ns, all_reduce_ns.max(compute_ns as f64), 0.02 * all_reduce_ns);
+    }
+    // 1 MiB takes 209,715.2 ns at 40 Gbit/s; reductions of the ring read and write at that rate too.
+    let (iteration_ns, computed_ns) = run("compute_rate: 800TFLOP/s, memory_rate: 40Gbit/s");
+    assert_eq!(computed_ns, [212_716; 4]);
+    assert!(iteration_ns >= 212_716, "{iteration_ns} ns");
+    // A node of its own rate computes longer than the others.
+    let slow = plan(&format!(
+        "{{name: ring, shape: {{ring: {{nodes: 4}}}}, {LINK}, device: {{launch_latency: 3us, compute_rate: 500TFLOP/s}}, \
+         nodes: {{n2: {{device: {{compute_rate: 250TFLOP/s}}}}}}}}"
+    ));
+    let report = perform(&slow, &overlapped("100GFLOP 1MiB"), Some(AlgorithmKind::Ring)).report();
+    let computed_ns: Vec<_> = report.ranks.iter().map(|rank| rank.compute_ns).collect();
+    assert_eq!(computed_ns, [203_000, 203_000, 403_000, 203_000]);
+}
+
 /// Rate of a link of 50 GB/s as ASTRA-sim's analytical network counts it: 50 x 2^30 bytes in 10^9 ns. Its delay for each message
 /// is 500 ns, and that of each receiver 10 ns.
 const ASTRA_LINK: &str = "link: {rate: 429496729600bit/s, delay: 500ns, mac_latency: 5ns, headers: sue-like}, device: {memory_rate: 400Gbit/s}";

@@ -3,7 +3,7 @@
 //! - [`model`]: the graph.
 //! - [`check()`]: the checks that a workload can be performed.
 //! - [`text`]: the text format.
-//! - [`machine`]: durations of computations from flops and bytes.
+//! - [`machine`]: computations from flops and bytes.
 //! - [`generate`]: training steps and inference of a transformer.
 //! - [`mod@import`]: files of other tools.
 //!
@@ -23,5 +23,5 @@ mod tokens;
 
 pub use check::check;
 pub use error::{Place, WorkloadError, WorkloadErrors};
-pub use machine::Machine;
+pub use machine::{Machine, Rates};
 pub use model::{Group, Operation, RankOperations, Work, Workload};

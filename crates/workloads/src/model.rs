@@ -13,6 +13,7 @@
 //!   of a communicator of NCCL.
 
 use core::ops::Range;
+use std::sync::Arc;
 
 use rackloom_collectives::CollectiveKind;
 
@@ -47,9 +48,14 @@ pub struct Group {
     pub ranks: Vec<u16>,
 }
 
-/// Operations of one rank, in a possible order of execution.
+/// Operations of one rank, in a possible order of execution. A copy shares its memory until one of both changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankOperations {
+    lists: Arc<Lists>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Lists {
     operations: Vec<Operation>,
     /// Dependencies of all operations, one list after the other.
     dependencies: Vec<u32>,
@@ -68,10 +74,17 @@ pub struct Operation {
 /// Kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The rank is busy.
+    /// The rank is busy for a time.
     Compute {
         /// Duration in nanoseconds.
         duration_ns: u64,
+    },
+    /// The rank is busy for as long as its device takes: a computation that is stated by its work.
+    Kernel {
+        /// Floating-point operations.
+        flops: u64,
+        /// Bytes that are moved between memory and processor.
+        bytes: u64,
     },
     /// Sends a message.
     Send {
@@ -107,28 +120,47 @@ pub enum Work {
 impl RankOperations {
     /// Adds an operation. Returns its index. `dependencies`: indices of earlier operations of this rank.
     pub fn add(&mut self, phase: u16, work: Work, dependencies: impl IntoIterator<Item = u32>) -> u32 {
-        let start = self.dependencies.len() as u32;
-        self.dependencies.extend(dependencies);
-        let dependencies = start..self.dependencies.len() as u32;
-        self.operations.push(Operation { phase, work, dependencies });
-        (self.operations.len() - 1) as u32
+        let lists = Arc::make_mut(&mut self.lists);
+        let start = lists.dependencies.len() as u32;
+        lists.dependencies.extend(dependencies);
+        let dependencies = start..lists.dependencies.len() as u32;
+        lists.operations.push(Operation { phase, work, dependencies });
+        (lists.operations.len() - 1) as u32
+    }
+
+    /// Replaces the work of operations: `replace` gets each index and work, and returns the new work, or `None` to keep it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `replace`. Operations behind it are not replaced.
+    pub fn replace_work<E>(
+        &mut self,
+        mut replace: impl FnMut(usize, Work) -> Result<Option<Work>, E>,
+    ) -> Result<(), E> {
+        for index in 0..self.lists.operations.len() {
+            if let Some(work) = replace(index, self.lists.operations[index].work)? {
+                Arc::make_mut(&mut self.lists).operations[index].work = work;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the number of dependencies of all operations.
     #[must_use]
     pub fn dependency_count(&self) -> usize {
-        self.dependencies.len()
+        self.lists.dependencies.len()
     }
 
     /// Returns all operations.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
-        &self.operations
+        &self.lists.operations
     }
 
     /// Returns the indices of the operations that must have ended before an operation of this rank begins.
     #[must_use]
     pub fn dependencies(&self, operation: &Operation) -> &[u32] {
-        &self.dependencies[operation.dependencies.start as usize..operation.dependencies.end as usize]
+        let Range { start, end } = operation.dependencies;
+        &self.lists.dependencies[start as usize..end as usize]
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use rackloom_control::source::ComputeMode;
-use rackloom_workloads::Machine;
 use rackloom_workloads::generate::{Model, Schedule};
 use rackloom_workloads::import::Format;
+use rackloom_workloads::{Machine, Rates};
 
 use super::headings::{OUTPUT, WHAT};
 
@@ -158,17 +158,20 @@ fn model(text: &str) -> Result<Model, String> {
 /// Machine of each rank, for the durations of computations.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct MachineOptions {
+    /// State computations by their work, in operations and bytes, instead of durations: the device of the rack gives the durations
+    #[arg(long, conflicts_with_all = ["tflops", "memory_gbps", "launch_ns"], help_heading = MACHINE)]
+    pub(crate) work: bool,
     /// Floating-point operations per second that a rank attains, in 10^12
-    #[arg(long, value_name = "N", default_value_t = Machine::default().flops_per_s / 1e12, help_heading = MACHINE)]
+    #[arg(long, value_name = "N", default_value_t = Rates::default().flops_per_s / 1e12, help_heading = MACHINE)]
     pub(crate) tflops: f64,
     /// Bandwidth between memory and processor that a rank attains, in GB/s
     #[arg(
-        long = "memory-bandwidth", value_name = "N", default_value_t = Machine::default().memory_bytes_per_s / 1e9,
+        long = "memory-bandwidth", value_name = "N", default_value_t = Rates::default().memory_bytes_per_s / 1e9,
         help_heading = MACHINE
     )]
     pub(crate) memory_gbps: f64,
     /// Time of each computation beside its work, in nanoseconds
-    #[arg(long, value_name = "N", default_value_t = Machine::default().launch_ns, help_heading = MACHINE)]
+    #[arg(long, value_name = "N", default_value_t = Rates::default().launch_ns, help_heading = MACHINE)]
     pub(crate) launch_ns: u64,
     /// Bytes of one element of activations, parameters and gradients
     #[arg(long, value_name = "N", default_value_t = Machine::default().element_bytes, help_heading = MACHINE)]
@@ -177,8 +180,9 @@ pub(crate) struct MachineOptions {
 
 impl From<MachineOptions> for Machine {
     fn from(options: MachineOptions) -> Self {
-        let MachineOptions { tflops, memory_gbps, launch_ns, element_bytes } = options;
-        Self { flops_per_s: tflops * 1e12, memory_bytes_per_s: memory_gbps * 1e9, launch_ns, element_bytes }
+        let MachineOptions { work, tflops, memory_gbps, launch_ns, element_bytes } = options;
+        let rates = Rates { flops_per_s: tflops * 1e12, memory_bytes_per_s: memory_gbps * 1e9, launch_ns };
+        Self { rates: (!work).then_some(rates), element_bytes }
     }
 }
 

@@ -84,25 +84,35 @@ fn links(links: &[LinkUse]) -> String {
 /// Formats a workload: its size, and its operations by phase.
 pub(crate) fn workload(workload: &Workload) -> String {
     let operations: usize = workload.ranks.iter().map(|rank| rank.operations().len()).sum();
-    let mut table = Table::new(&[
-        Column::Left("phase"),
-        Column::Right("computations"),
-        Column::Right("compute max"),
-        Column::Right("messages"),
-        Column::Right("bytes"),
-        Column::Right("collectives"),
-        Column::Right("arrays"),
-    ]);
-    for (phase, sums) in workload.phases.iter().zip(sums(workload)) {
-        table.row([
-            phase.clone(),
-            units::count(sums.computations),
-            units::time(sums.compute_max_ns),
-            units::count(sums.messages),
-            units::bytes(sums.bytes),
-            units::count(sums.collectives),
-            units::bytes(sums.array_bytes),
-        ]);
+    let sums = sums(workload);
+    // Work is shown where a computation is stated by it.
+    let has_work = sums.iter().any(|sums| sums.kernels > 0);
+    let work: &[Column] =
+        if has_work { &[Column::Right("operations max"), Column::Right("moved max")] } else { &[] };
+    let columns = [
+        &[Column::Left("phase"), Column::Right("computations"), Column::Right("compute max")][..],
+        work,
+        &[
+            Column::Right("messages"),
+            Column::Right("bytes"),
+            Column::Right("collectives"),
+            Column::Right("arrays"),
+        ],
+    ];
+    let mut table = Table::new(&columns.concat());
+    for (phase, sums) in workload.phases.iter().zip(sums) {
+        let work = [units::flops(sums.flops_max), units::bytes(sums.moved_max_bytes)];
+        let cells = [
+            vec![phase.clone(), units::count(sums.computations), units::time(sums.compute_max_ns)],
+            work.into_iter().filter(|_| has_work).collect(),
+            vec![
+                units::count(sums.messages),
+                units::bytes(sums.bytes),
+                units::count(sums.collectives),
+                units::bytes(sums.array_bytes),
+            ],
+        ];
+        table.row(cells.concat());
     }
     let heading = format!(
         "{}: {} ranks, {} groups, {} operations",
@@ -118,8 +128,14 @@ pub(crate) fn workload(workload: &Workload) -> String {
 #[derive(Clone, Debug, Default)]
 struct Sums {
     computations: u64,
-    /// Computation of the rank that computes longest.
+    /// Computation of the rank that computes longest, as far as durations state it.
     compute_max_ns: u64,
+    /// Computations that are stated by their work.
+    kernels: u64,
+    /// Operations of the rank that performs most of them.
+    flops_max: u64,
+    /// Bytes of the rank that moves most of them.
+    moved_max_bytes: u64,
     messages: u64,
     bytes: u64,
     /// Collectives, each counted once.
@@ -128,20 +144,34 @@ struct Sums {
     array_bytes: u64,
 }
 
+/// Computations of one rank in one phase.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    compute_ns: u64,
+    flops: u64,
+    moved_bytes: u64,
+}
+
 /// Returns the sums of each phase.
 fn sums(workload: &Workload) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); workload.phases.len()];
     for (rank, operations) in workload.ranks.iter().enumerate() {
-        let mut compute_ns = vec![0_u64; sums.len()];
+        let mut own = vec![Own::default(); sums.len()];
         for operation in operations.operations() {
             let phase = usize::from(operation.phase);
-            let (Some(sum), Some(compute_ns)) = (sums.get_mut(phase), compute_ns.get_mut(phase)) else {
+            let (Some(sum), Some(own)) = (sums.get_mut(phase), own.get_mut(phase)) else {
                 continue;
             };
             match operation.work {
                 Work::Compute { duration_ns } => {
                     sum.computations += 1;
-                    *compute_ns = compute_ns.saturating_add(duration_ns);
+                    own.compute_ns = own.compute_ns.saturating_add(duration_ns);
+                }
+                Work::Kernel { flops, bytes } => {
+                    sum.computations += 1;
+                    sum.kernels += 1;
+                    own.flops = own.flops.saturating_add(flops);
+                    own.moved_bytes = own.moved_bytes.saturating_add(bytes);
                 }
                 Work::Send { bytes, .. } => {
                     sum.messages += 1;
@@ -155,8 +185,10 @@ fn sums(workload: &Workload) -> Vec<Sums> {
                 Work::Receive { .. } | Work::Collective { .. } => {}
             }
         }
-        for (sum, compute_ns) in sums.iter_mut().zip(compute_ns) {
-            sum.compute_max_ns = sum.compute_max_ns.max(compute_ns);
+        for (sum, own) in sums.iter_mut().zip(own) {
+            sum.compute_max_ns = sum.compute_max_ns.max(own.compute_ns);
+            sum.flops_max = sum.flops_max.max(own.flops);
+            sum.moved_max_bytes = sum.moved_max_bytes.max(own.moved_bytes);
         }
     }
     sums
@@ -196,6 +228,20 @@ mod tests {
         row("forward", [count(1), time(2_000), count(1), bytes(4_096), count(0), bytes(0)]);
         // Three ranks compute, and their collective counts once.
         row("gradients", [count(3), time(3_000), count(0), bytes(0), count(1), bytes(1 << 20)]);
+    }
+
+    #[test]
+    fn work_is_shown_where_a_computation_is_stated_by_it() {
+        let shown = |more: &str| {
+            let text =
+                format!("workload w\nranks 2\nrank 0\ncompute 2us\n{more}rank 1\ncompute 4GFLOP 1MiB\n");
+            workload(&text::read(&text, "w").unwrap_or_else(|errors| panic!("{errors}")))
+        };
+        let text = shown("compute 3GFLOP 3MiB\ncompute 2GFLOP\n");
+        assert!(text.contains("operations max") && text.contains("moved max"), "{text}");
+        assert!(text.contains("5.00 GFLOP") && text.contains(&units::bytes(3 << 20)), "{text}");
+        let timed = text::read("ranks 1\nrank 0\ncompute 2us\n", "w").unwrap();
+        assert!(!workload(&timed).contains("moved"));
     }
 
     #[test]

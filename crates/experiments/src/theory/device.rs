@@ -20,9 +20,23 @@ pub fn fold_ns(operands: f64, array_bytes: f64, memory_bits_per_s: f64) -> f64 {
     (operands + 1.0) * array_bytes * 8.0 * 1e9 / memory_bits_per_s
 }
 
+/// Returns the nanoseconds of a computation: its launch, and the longer one of performing `flops` and of moving `bytes` (roofline;
+/// Williams, Waterman, Patterson 2009).
+#[must_use]
+pub fn compute_ns(launch_ns: f64, flops: f64, flops_per_s: f64, bytes: f64, memory_bits_per_s: f64) -> f64 {
+    launch_ns + (flops * 1e9 / flops_per_s).max(bytes * 8.0 * 1e9 / memory_bits_per_s)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_computation_is_bound_by_its_operations_or_by_its_bytes() {
+        // 1e9 operations at 1 TFLOP/s take 1 ms; 1 MB at 8 Gbit/s takes 1 ms.
+        assert_eq!(compute_ns(5.0, 1e9, 1e12, 5e5, 8e9), 1_000_005.0);
+        assert_eq!(compute_ns(5.0, 1e9, 1e12, 2e6, 8e9), 2_000_005.0);
+    }
 
     #[test]
     fn few_transfers_wait_for_their_round_trip_and_many_for_the_link() {

@@ -7,6 +7,7 @@ mod arrays;
 mod captures;
 mod texts;
 mod wire;
+mod workloads;
 
 use std::path::PathBuf;
 

@@ -28,7 +28,7 @@ const SHOWN_PER_WATCHDOG: u64 = 8;
 /// and otherwise by the one with the least estimated time. Ranks of one process share the result.
 ///
 /// # Errors
-/// The workload contradicts itself or does not fit the rack, or none of the listed algorithms can perform a collective of it.
+/// The workload contradicts itself or does not fit the rack, a computation is stated by its work and its rank has no compute rate, or none of the listed algorithms can perform a collective of it.
 pub fn prepare_workload(
     plan: &Plan,
     workload: Workload,
@@ -36,9 +36,16 @@ pub fn prepare_workload(
 ) -> Result<Arc<Prepared>, WorkloadError> {
     let (ranks, servers, fabric) = (ranks(plan), plan.server_of_each_rank(), fabric_of(plan));
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
-    let memory_bytes: Vec<_> = endpoints.map(|member| member.memory_bytes).collect();
+    let (memory_bytes, devices): (Vec<_>, Vec<_>) =
+        endpoints.map(|member| (member.memory_bytes, member.device)).unzip();
     let choose = |request: &Request<'_>| algorithm(request, algorithms.kinds(), &fabric);
-    let rack = Rack { ranks: &ranks, memory_bytes: &memory_bytes, servers: &servers, choose: &choose };
+    let rack = Rack {
+        ranks: &ranks,
+        memory_bytes: &memory_bytes,
+        devices: &devices,
+        servers: &servers,
+        choose: &choose,
+    };
     let prepared = Prepared::new(workload, rack)?;
     must_be_suitable(&prepared, algorithms)?;
     Ok(Arc::new(prepared))
@@ -175,6 +182,28 @@ mod tests {
             algorithm(&request, &[], &fabric_of(&plan)).unwrap()
         };
         assert_ne!(chosen(8), chosen(1 << 26), "few bytes want few steps, many bytes want all links");
+    }
+
+    #[test]
+    fn work_without_a_compute_rate_is_refused_and_a_duration_is_not() {
+        let device = "device: {compute_rate: 1TFLOP/s}\nnodes: {n1: {device: {launch_latency: 1us}}}\n";
+        let work = "workload w\nranks 2\nrank 0 1\ncompute 5us\ncompute 3GFLOP 2MiB\n";
+        let error = prepared(RACK, work, &[]).unwrap_err();
+        let (node, name) = ("n0".to_owned(), "w".to_owned());
+        assert_eq!(error, WorkloadError::NoComputeRate { name, node, rank: 0, operation: 1 });
+        let text = error.to_string();
+        assert!(
+            text.contains("rank 0, operation 1") && text.contains("n0 has no compute rate; hint: "),
+            "{text}"
+        );
+        assert!(
+            prepared(&format!("{RACK}{device}"), work, &[]).is_ok(),
+            "a node inherits the rate of the rack"
+        );
+        let only_n0 = format!("{RACK}nodes: {{n0: {{device: {{compute_rate: 1TFLOP/s}}}}}}\n");
+        let error = prepared(&only_n0, work, &[]).unwrap_err().to_string();
+        assert!(error.contains("rank 1, operation 1") && error.contains("n1 has no"), "{error}");
+        assert!(prepared(RACK, "ranks 1\nrank 0\ncompute 5us\n", &[]).is_ok());
     }
 
     #[test]

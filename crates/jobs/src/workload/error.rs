@@ -35,6 +35,17 @@ pub enum WorkloadError {
         /// Memory that it has, in bytes.
         memory_bytes: u64,
     },
+    /// A computation is stated by its work, and the device of its rank has no compute rate.
+    NoComputeRate {
+        /// Name of the workload.
+        name: String,
+        /// Name of the node.
+        node: String,
+        /// Rank of the first such computation.
+        rank: usize,
+        /// Index of the computation in the list of its rank.
+        operation: usize,
+    },
     /// The ranks belong to several tenants, which cannot access each other's memory.
     SeveralTenants,
     /// A collective of the workload has no schedule.
@@ -81,6 +92,14 @@ impl WorkloadError {
                     "raise `defaults.memory` in the rack file, or make the largest messages and collectives smaller",
                 )
             }
+            Self::NoComputeRate { name, node, rank, operation } => Reason::new(
+                format!(
+                    "workload {name}, rank {rank}, operation {operation}: the computation is stated by its work, and {node} \
+                     has no compute rate"
+                ),
+                "state the rate in the rack file, `device: {compute_rate: 500TFLOP/s}`, or a duration in the workload, \
+                 `compute 5us`",
+            ),
             Self::SeveralTenants => Reason::new(
                 "the ranks of the workload belong to several tenants",
                 "a workload is performed within one",

@@ -1,17 +1,18 @@
 //! Job of a workload: every rank performs its graph of computations, messages and collectives.
 //!
 //! The rules are in `rackloom_workloads::model`. A computation is a time: in virtual time it passes, on processes the rank sleeps
-//! or keeps its processor busy. A message is a put whose signal counts it at the receiver, a collective is the puts and waits of a
+//! or keeps its processor busy. One that is stated by its work gets the time of the rank's device (`durations.rs`). A message is a put whose signal counts it at the receiver, a collective is the puts and waits of a
 //! schedule. What is checked is that each message and each transfer has arrived exactly once; contents have no meaning
 //! (`check.rs`). A rank that does not compute waits for communication or for other ranks: this is the exposed part, which the
 //! report gives.
 //!
-//! Modules: `prepared` (what all ranks derive equally) · `lanes` (groups with schedules) · `layout` (memory) · `order` (dependencies) ·
+//! Modules: `prepared` (what all ranks derive equally) · `durations` · `lanes` (groups with schedules) · `layout` (memory) · `order` (dependencies) ·
 //! `compute` · `messages` · `collective` · `measured` · `check` · `error`.
 
 mod check;
 mod collective;
 mod compute;
+mod durations;
 mod error;
 mod lanes;
 mod layout;
@@ -191,7 +192,7 @@ impl Performer {
         let table = &self.prepared.tables[self.rank];
         let Operation { work, phase, .. } = *self.operation(operation);
         match work {
-            Work::Compute { .. } => self.processor.add(operation),
+            Work::Compute { .. } | Work::Kernel { .. } => self.processor.add(operation),
             Work::Send { .. } => self.sends.add(table, operation),
             Work::Receive { .. } => {
                 self.measured.begun(phase, poll.now);
@@ -300,6 +301,7 @@ impl Performer {
         let Operation { work, phase, .. } = self.operation(operation);
         let what = match *work {
             Work::Compute { duration_ns } => format!("computing {duration_ns} ns"),
+            Work::Kernel { flops, bytes } => format!("computing {flops} operations on {bytes} bytes"),
             Work::Send { to, bytes, tag } => {
                 format!("sending {bytes} bytes to {} with tag {tag}", job_group.name(to))
             }
@@ -358,7 +360,7 @@ impl Play for Performer {
             }
             Work::Collective { .. } if is_wait => self.groups.arrived(table, operation),
             Work::Collective { .. } => self.groups.visible(table, operation),
-            Work::Send { .. } | Work::Compute { .. } => self.end(poll.now, operation),
+            Work::Send { .. } | Work::Compute { .. } | Work::Kernel { .. } => self.end(poll.now, operation),
         }
         Ok(())
     }

@@ -5,8 +5,10 @@
 
 use std::collections::HashMap;
 
+use rackloom_plan::DeviceModel;
 use rackloom_workloads::{RankOperations, Work, Workload};
 
+use super::durations;
 use super::error::WorkloadError;
 use super::lanes::{Choose, Lane, Lanes, Shape};
 use super::layout::MemoryNeed;
@@ -19,6 +21,8 @@ pub(crate) struct Rack<'a> {
     pub(crate) ranks: &'a [Rank],
     /// Memory of each node, in bytes.
     pub(crate) memory_bytes: &'a [u64],
+    /// Device of each node.
+    pub(crate) devices: &'a [DeviceModel],
     /// Server of each node; empty if each has its own.
     pub(crate) servers: &'a [usize],
     /// Choice of algorithms.
@@ -28,7 +32,7 @@ pub(crate) struct Rack<'a> {
 /// Workload that a rack can perform. It is shared by all ranks of a process.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The workload, with an entry for each GPU node of the rack.
+    /// The workload, with an entry for each GPU node of the rack. All of its computations are durations.
     pub(super) workload: Workload,
     /// Tables by rank.
     pub(super) tables: Vec<RankTable>,
@@ -128,6 +132,7 @@ impl Prepared {
             return Err(WorkloadError::SeveralTenants);
         }
         workload.ranks.resize_with(nodes, RankOperations::default);
+        durations::state(&mut workload, rack.ranks, rack.devices)?;
         let mut tables = channels(&workload);
         let lanes = queues(&workload, &mut tables, rack)?;
         for (rank, table) in tables.iter_mut().enumerate() {
@@ -277,7 +282,7 @@ impl RankTable {
                     need.inbox_bytes = need.inbox_bytes.max(bytes);
                     self.due_bytes = self.due_bytes.saturating_add(bytes);
                 }
-                Work::Compute { .. } | Work::Collective { .. } => {}
+                Work::Compute { .. } | Work::Kernel { .. } | Work::Collective { .. } => {}
             }
         }
         for own in &self.lanes {
@@ -307,9 +312,11 @@ mod tests {
         let rank = |number| Rank { name: format!("n{number}"), tenant: Tenant(0) };
         let ranks: Vec<_> = (0..nodes).map(rank).collect();
         let memory_bytes = vec![memory_bytes; nodes];
+        let devices = vec![DeviceModel::default(); nodes];
         let rack = Rack {
             ranks: &ranks,
             memory_bytes: &memory_bytes,
+            devices: &devices,
             servers: &[],
             choose: &|_| Ok(Algorithm::Ring),
         };

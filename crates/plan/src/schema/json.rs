@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
 use crate::setting::name::NAME_CHARACTERS_MAX;
-use crate::setting::quantity::{BYTES, LENGTHS, RATES, TIMES};
+use crate::setting::quantity::{BYTES, COMPUTE_RATES, LENGTHS, RATES, TIMES};
 
 /// Pattern of a name: no two `-` in a row.
 const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
@@ -59,8 +59,15 @@ fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
 fn description(meaning: &str, default: &str, kind: &Kind) -> String {
     let mut text = meaning.to_owned();
     // Editors have no document to link to, and they show names and tables themselves.
-    if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Length(..) | Kind::Probability)
-    {
+    if matches!(
+        kind,
+        Kind::Size(..)
+            | Kind::Time(..)
+            | Kind::Rate(..)
+            | Kind::ComputeRate(..)
+            | Kind::Length(..)
+            | Kind::Probability
+    ) {
         text = format!("{text} A {}.", kind.description());
     }
     if !default.is_empty() && default != REQUIRED {
@@ -82,6 +89,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::Time(..) => pattern(&TIMES.pattern()),
         Kind::Length(..) => pattern(&LENGTHS.pattern()),
         Kind::Rate(..) => pattern(&format!("{}|unlimited", RATES.pattern())),
+        Kind::ComputeRate(..) => pattern(&COMPUTE_RATES.pattern()),
         Kind::Factor(least, most) => {
             json!({"type": "number", "minimum": *least as f64 / 1e3, "maximum": *most as f64 / 1e3})
         }

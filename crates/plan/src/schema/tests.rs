@@ -214,6 +214,7 @@ fn values_are_described_in_words() {
         (Kind::Count(1, u64::MAX), "count, at least 1"),
         (Kind::Size(0, 2048), "size, up to 2KiB"),
         (Kind::Rate(1000, 2000), "rate, 1kbit/s to 2kbit/s, or `unlimited`"),
+        (Kind::ComputeRate(1000, 2_000_000), "rate of computation, 1kFLOP/s to 2MFLOP/s"),
         (Kind::Choice(&["auto", "never"]), "`auto`, `never`"),
         (Kind::Table(&CUSTOM_LINK), "table, see [shape.custom.links](#shapecustomlinks)"),
         (Kind::Either(&[Kind::Name(Named::Member), Kind::Flag]), "name; or `true`, `false`"),

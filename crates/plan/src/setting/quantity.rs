@@ -44,6 +44,19 @@ pub(crate) const RATES: Family = Family {
     ],
 };
 
+pub(crate) const COMPUTE_RATES: Family = Family {
+    what: "a rate of computation",
+    example: "500TFLOP/s",
+    units: &[
+        ("FLOP/s", 1),
+        ("kFLOP/s", 1_000),
+        ("MFLOP/s", 1_000_000),
+        ("GFLOP/s", 1_000_000_000),
+        ("TFLOP/s", 1_000_000_000_000),
+        ("PFLOP/s", 1_000_000_000_000_000),
+    ],
+};
+
 pub(crate) const LENGTHS: Family = Family {
     what: "a length",
     example: "3m",
@@ -71,6 +84,11 @@ pub(crate) fn millimetres(text: &str) -> Result<u64, Complaint> {
 /// Reads a rate in bits per second. `None` is `unlimited`.
 pub(crate) fn rate(text: &str) -> Result<Option<u64>, Complaint> {
     if text == "unlimited" { Ok(None) } else { RATES.read(text).map(Some) }
+}
+
+/// Reads a rate of computation in floating-point operations per second.
+pub(crate) fn flops_per_s(text: &str) -> Result<u64, Complaint> {
+    COMPUTE_RATES.read(text)
 }
 
 /// Reads a probability, written as a number or in per cent.
@@ -133,6 +151,7 @@ pub(crate) enum Unit {
     Bytes,
     Nanoseconds,
     BitsPerSecond,
+    FlopsPerSecond,
     Millimetres,
     Thousandths,
     Count,
@@ -145,6 +164,7 @@ pub(crate) fn shown(value: u64, unit: Unit) -> String {
         Unit::Bytes => &BYTES,
         Unit::Nanoseconds => &TIMES,
         Unit::BitsPerSecond => &RATES,
+        Unit::FlopsPerSecond => &COMPUTE_RATES,
         Unit::Millimetres => &LENGTHS,
         Unit::Thousandths => return format!("{}", value as f64 / 1e3),
         Unit::Count => return value.to_string(),
@@ -232,6 +252,7 @@ mod tests {
         assert_eq!(nanoseconds("0.2ms"), Ok(200_000));
         assert_eq!(rate("0.1Gbit/s"), Ok(Some(100_000_000)));
         assert_eq!(rate("unlimited"), Ok(None));
+        assert_eq!(flops_per_s("0.5PFLOP/s"), Ok(500_000_000_000_000));
         assert_eq!(millimetres("2.5m"), Ok(2_500));
         assert_eq!(probability("1%"), Ok(0.01));
         assert_eq!(whole::<u16>("0x88B5"), Ok(0x88B5));

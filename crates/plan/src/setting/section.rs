@@ -182,6 +182,7 @@ pub(crate) const fn bears_name(field: &str, key: &str) -> bool {
             || is_equal(unit, b"_bytes")
             || is_equal(unit, b"_mm")
             || is_equal(unit, b"_bits_per_s")
+            || is_equal(unit, b"_flops_per_s")
             || is_equal(unit, b"_thousandths"))
 }
 

@@ -78,6 +78,8 @@ pub(crate) enum Kind {
     Time(u64, u64),
     /// Bits per second, or `unlimited`.
     Rate(u64, u64),
+    /// Floating-point operations per second.
+    ComputeRate(u64, u64),
     /// Length in millimetres.
     Length(u64, u64),
     /// Number from 0 to 1, or per cent.
@@ -301,6 +303,7 @@ impl Kind {
             Self::Size(least, most) => range(*least, *most, Unit::Bytes),
             Self::Time(least, most) => range(*least, *most, Unit::Nanoseconds),
             Self::Rate(least, most) => range(*least, *most, Unit::BitsPerSecond),
+            Self::ComputeRate(least, most) => range(*least, *most, Unit::FlopsPerSecond),
             Self::Length(least, most) => range(*least, *most, Unit::Millimetres),
             Self::Factor(least, most) => range(*least, *most, Unit::Thousandths),
             Self::Either(forms) => forms.iter().find_map(Self::range),
@@ -315,6 +318,7 @@ impl Kind {
             Self::Size(..) => "size",
             Self::Time(..) => "time",
             Self::Rate(..) => "rate",
+            Self::ComputeRate(..) => "rate of computation",
             Self::Length(..) => "length",
             Self::Factor(..) => "number",
             Self::Name(_) => "name",

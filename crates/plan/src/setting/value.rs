@@ -10,7 +10,9 @@ use rackloom_protocol::NodeId;
 
 use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::named_value::{NamedValue, read_named, value_named};
-use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, thousandths, whole};
+use crate::setting::quantity::{
+    bytes, flops_per_s, millimetres, nanoseconds, probability, rate, thousandths, whole,
+};
 use crate::setting::table::Kind;
 
 /// Value that can be shown to a user and encoded.
@@ -72,6 +74,7 @@ macro_rules! whole_numbers {
                     Kind::Length(..) => narrow(millimetres(text)?, "mm"),
                     Kind::Factor(..) => thousandths(text),
                     Kind::Rate(..) => narrow(rate(text)?.unwrap_or(u64::MAX), "bit/s"),
+                    Kind::ComputeRate(..) => narrow(flops_per_s(text)?, "FLOP/s"),
                     _ => whole(text),
                 }
             }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rackloom_control::source::{JobOptions, Source};
-use rackloom_jobs::workload::Prepared;
+use rackloom_control::source::{JobOptions, Source, WorkloadFile};
+use rackloom_jobs::workload::{Prepared, WorkloadError};
 use rackloom_plan::{AlgorithmList, JobName, Plan};
-use rackloom_workloads::text;
+use rackloom_workloads::{Place, text};
 
 use crate::outcome::failure::Failure;
 
@@ -47,9 +47,21 @@ pub(super) fn prepared(source: &Source, plan: &Plan) -> Result<Option<Arc<Prepar
         text::read(&file.text, &file.name).map_err(|errors| Failure::bad_input(errors.to_string()))?;
     let prepared = rackloom_jobs::prepare_workload(plan, workload, &algorithms).map_err(|error| {
         let reason = error.reason();
-        Failure::bad_input(reason.message).at(file.name.as_str()).hint(reason.hint)
+        Failure::bad_input(reason.message).at(location(file, &error)).hint(reason.hint)
     })?;
     Ok(Some(prepared))
+}
+
+/// Returns the place of a mistake: the file, and the line of the operation if it has one.
+fn location(file: &WorkloadFile, error: &WorkloadError) -> String {
+    let place = match error {
+        WorkloadError::NoComputeRate { rank, operation, .. } => text::place_of(&file.text, *rank, *operation),
+        _ => None,
+    };
+    match place {
+        Some(place @ Place::Line { .. }) => format!("{}:{place}", file.name),
+        _ => file.name.clone(),
+    }
 }
 
 /// Checks that a workload is not too large for the start orders of seats.

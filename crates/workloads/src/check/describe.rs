@@ -6,6 +6,7 @@ use crate::model::{Work, Workload};
 pub(super) fn work(work: &Work) -> String {
     match work {
         Work::Compute { duration_ns } => format!("compute of {duration_ns} ns"),
+        Work::Kernel { flops, bytes } => format!("compute of {flops} operations and {bytes} bytes"),
         Work::Send { to, bytes, tag } => format!("send of {bytes} bytes to rank {to}, tag {tag}"),
         Work::Receive { from, bytes, tag } => format!("receive of {bytes} bytes from rank {from}, tag {tag}"),
         Work::Collective { group, kind, bytes, root } if kind.has_root() => {

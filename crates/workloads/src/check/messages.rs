@@ -66,7 +66,7 @@ fn ends(workload: &Workload, numbers: &Numbers) -> Vec<End> {
                 Work::Receive { from, bytes, tag } => {
                     ends.push(End { from, to: this, tag, is_receive: true, number, bytes });
                 }
-                Work::Compute { .. } | Work::Collective { .. } => {}
+                Work::Compute { .. } | Work::Kernel { .. } | Work::Collective { .. } => {}
             }
         }
     }

@@ -150,7 +150,7 @@ fn check_phase(workload: &Workload, operation: &Operation) -> Result<(), Refused
 
 fn check_work(workload: &Workload, (rank, groups): (usize, &[u16]), work: &Work) -> Result<(), Refused> {
     match *work {
-        Work::Compute { .. } => Ok(()),
+        Work::Compute { .. } | Work::Kernel { .. } => Ok(()),
         Work::Send { to: peer, .. } | Work::Receive { from: peer, .. } => {
             check_peer(usize::from(peer), rank, workload.ranks.len())
         }

@@ -89,8 +89,7 @@ impl Pass<'_> {
     }
 
     fn work(&self, part: Part, tokens: u64, more_bytes: u64) -> Work {
-        let duration_ns = self.model.part(part, self.tensor).forward_ns(tokens, more_bytes, self.machine);
-        Work::Compute { duration_ns }
+        self.model.part(part, self.tensor).forward(tokens, more_bytes, self.machine)
     }
 
     /// Returns the bytes of the keys and values of one layer on one rank, for `context` earlier tokens of each sequence.

@@ -1,6 +1,7 @@
 //! Training steps and inference of a transformer, from five numbers.
 //!
-//! [`Model`] derives parameters, floating-point operations and bytes. A [`Machine`](crate::Machine) turns them into durations.
+//! [`Model`] derives parameters, floating-point operations and bytes. A [`Machine`](crate::Machine) turns them into durations, or leaves
+//! them as work for the devices of a rack.
 //! [`Degrees`] divides the work among ranks. Each generator returns a workload that satisfies [`check`](crate::check()).
 //!
 //! `docs/workloads.md` has the formulas with their sources. The update of the parameters, dropout, normalisation and the scores of

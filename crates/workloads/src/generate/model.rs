@@ -10,6 +10,7 @@
 
 use crate::generate::refused::Refused;
 use crate::machine::Machine;
+use crate::model::Work;
 
 /// Transformer that is trained, or that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,24 +103,24 @@ impl Model {
 }
 
 impl Share {
-    /// Returns the duration of the forward pass in nanoseconds: 2 operations per parameter and token; parameters, input and output
-    /// are moved once. `more_bytes` are moved in addition.
-    pub(super) fn forward_ns(self, tokens: u64, more_bytes: u64, machine: &Machine) -> u64 {
-        let bytes = self.moved(tokens, machine) + more_bytes as f64;
-        machine.duration_ns(self.flops(tokens), bytes)
+    /// Returns the forward pass: 2 operations per parameter and token; parameters, input and output are moved once. `more_bytes` are
+    /// moved in addition.
+    pub(super) fn forward(self, tokens: u64, more_bytes: u64, machine: &Machine) -> Work {
+        machine.compute(self.flops(tokens), self.moved(tokens, machine) + u128::from(more_bytes))
     }
 
-    /// Returns the duration of the backward pass in nanoseconds: twice the operations and bytes of the forward pass, for the
-    /// gradients of the input and of the parameters.
-    pub(super) fn backward_ns(self, tokens: u64, machine: &Machine) -> u64 {
-        machine.duration_ns(2.0 * self.flops(tokens), 2.0 * self.moved(tokens, machine))
+    /// Returns the backward pass: twice the operations and bytes of the forward pass, for the gradients of the input and of the
+    /// parameters.
+    pub(super) fn backward(self, tokens: u64, machine: &Machine) -> Work {
+        machine.compute(2 * self.flops(tokens), 2 * self.moved(tokens, machine))
     }
 
-    fn flops(self, tokens: u64) -> f64 {
-        2.0 * self.parameters as f64 * tokens as f64
+    fn flops(self, tokens: u64) -> u128 {
+        2 * u128::from(self.parameters) * u128::from(tokens)
     }
 
-    fn moved(self, tokens: u64, machine: &Machine) -> f64 {
-        (self.parameters as f64 + 2.0 * tokens as f64 * self.hidden as f64) * machine.element_bytes as f64
+    fn moved(self, tokens: u64, machine: &Machine) -> u128 {
+        let state = 2 * u128::from(tokens) * u128::from(self.hidden);
+        (u128::from(self.parameters) + state) * u128::from(machine.element_bytes)
     }
 }

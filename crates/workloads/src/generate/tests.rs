@@ -9,14 +9,16 @@ use crate::generate::{
     Degrees, Model, Refused, Schedule, data_parallel, decode, expert_parallel, pipeline_parallel, prefill,
     tensor_parallel, training,
 };
-use crate::machine::Machine;
+use crate::machine::{Machine, Rates};
 use crate::model::{RankOperations, Work, Workload};
 
 /// 32 tokens, 768 parameters per layer, 256 of the vocabulary: 3328 together.
 const MODEL: Model = Model { layers: 4, hidden: 8, sequence: 16, batch: 2, vocabulary: 32 };
 /// One floating-point operation per nanosecond.
-const COMPUTER: Machine =
-    Machine { flops_per_s: 1e9, memory_bytes_per_s: 1e30, launch_ns: 0, element_bytes: 2 };
+const COMPUTER: Machine = Machine {
+    rates: Some(Rates { flops_per_s: 1e9, memory_bytes_per_s: 1e30, launch_ns: 0 }),
+    element_bytes: 2,
+};
 /// Bytes of the hidden state of 32 tokens.
 const STATE: u64 = 32 * 8 * 2;
 
@@ -142,7 +144,7 @@ fn end_ns(workload: &Workload) -> u64 {
                         *number += 1;
                         ready.max(sends[&(from, this as u16, tag)][*number - 1])
                     }
-                    Work::Send { .. } | Work::Collective { .. } => ready,
+                    Work::Send { .. } | Work::Collective { .. } | Work::Kernel { .. } => ready,
                 };
             }
         }
@@ -229,7 +231,8 @@ fn prefill_computes_all_tokens_and_the_vocabulary_of_the_last() {
 #[test]
 fn decode_reads_parameters_and_the_growing_cache() {
     // One byte per nanosecond.
-    let memory = Machine { flops_per_s: 1e30, memory_bytes_per_s: 1e9, launch_ns: 0, element_bytes: 2 };
+    let rates = Rates { flops_per_s: 1e30, memory_bytes_per_s: 1e9, launch_ns: 0 };
+    let memory = Machine { rates: Some(rates), element_bytes: 2 };
     let workload = checked(decode(&MODEL, &memory, 2, 3));
     // Of a token: per layer 320 bytes of attention, 576 of the perceptron, and 32 of the cache for each of 16, 17 and 18 earlier
     // tokens; 320 of the vocabulary.
@@ -254,11 +257,47 @@ fn numbers_out_of_range_are_refused() {
     assert_eq!(refused(MODEL, many), "the degrees make 34359738360 ranks");
     let long = Degrees { micro_batches: u32::MAX, ..one };
     assert!(refused(MODEL, long).contains("operations each"));
-    let machine = Machine { flops_per_s: 0.0, ..COMPUTER };
+    let stopped = Rates { flops_per_s: 0.0, memory_bytes_per_s: 1.0, launch_ns: 0 };
+    let machine = Machine { rates: Some(stopped), ..COMPUTER };
     assert_eq!(data_parallel(&MODEL, &machine, 2).unwrap_err().reason, "flops_per_s is not above 0");
     let largest =
         Model { layers: 1, hidden: 1 << 20, sequence: 1 << 22, batch: 1 << 16, vocabulary: 1 << 24 };
     let wide = Machine { element_bytes: 16, ..COMPUTER };
     checked(tensor_parallel(&largest, &wide, 2));
     checked(decode(&largest, &wide, 2, 2));
+}
+
+#[test]
+fn without_rates_the_same_computations_are_stated_as_work() {
+    let rates = Rates { flops_per_s: 3e9, memory_bytes_per_s: 7e8, launch_ns: 11 };
+    let of = |rates| Machine { rates, element_bytes: 2 };
+    let (timed, stated) = (of(Some(rates)), of(None));
+    let degrees = Degrees { data: 2, tensor: 2, pipeline: 2, micro_batches: 3, ..Degrees::default() };
+    let pairs = [
+        (training(&MODEL, &timed, &degrees), training(&MODEL, &stated, &degrees)),
+        (prefill(&MODEL, &timed, 2), prefill(&MODEL, &stated, 2)),
+        (decode(&MODEL, &timed, 2, 3), decode(&MODEL, &stated, 2, 3)),
+    ];
+    for (timed, stated) in pairs {
+        let (timed, mut stated) = (checked(timed), checked(stated));
+        let mut flops_of_first = 0;
+        for (rank, operations) in stated.ranks.iter_mut().enumerate() {
+            let replaced = operations.replace_work(|_, work| match work {
+                Work::Compute { .. } => Err("a duration"),
+                Work::Kernel { flops, bytes } => {
+                    flops_of_first += if rank == 0 { flops } else { 0 };
+                    let duration_ns = rates.duration_ns(flops as f64, bytes as f64);
+                    Ok(Some(Work::Compute { duration_ns }))
+                }
+                _ => Ok(None),
+            });
+            assert_eq!(replaced, Ok(()));
+        }
+        assert_eq!(stated, timed);
+        assert!(flops_of_first > 0, "{}", timed.name);
+        if timed.phases.len() > 1 {
+            // The first of two stages has no vocabulary: 3 micro-batches of 6 operations for each of half of the parameters of 2 layers.
+            assert_eq!(flops_of_first, 3 * 6 * 32 * 2 * 768 / 2);
+        }
+    }
 }

@@ -157,13 +157,12 @@ impl Stage<'_> {
 
     fn forward_work(&self, part: Part) -> Work {
         let Step { model, machine, degrees, .. } = *self.step;
-        let duration_ns = model.part(part, degrees.tensor).forward_ns(model.tokens(), 0, machine);
-        Work::Compute { duration_ns }
+        model.part(part, degrees.tensor).forward(model.tokens(), 0, machine)
     }
 
     fn backward_work(&self, part: Part) -> Work {
         let Step { model, machine, degrees, .. } = *self.step;
-        Work::Compute { duration_ns: model.part(part, degrees.tensor).backward_ns(model.tokens(), machine) }
+        model.part(part, degrees.tensor).backward(model.tokens(), machine)
     }
 
     fn layers(&self) -> u32 {

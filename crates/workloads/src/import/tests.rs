@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::import::{Content, File, Format, Options, read};
+use crate::machine::Rates;
 
 fn imported(files: &[(&str, &[u8])], format: Option<Format>) -> Result<Content, String> {
     let files: Vec<_> = files.iter().map(|(name, bytes)| File { name, bytes }).collect();
@@ -32,7 +33,7 @@ fn the_format_follows_from_the_content() {
 #[test]
 fn a_machine_without_a_rate_is_refused() {
     let mut options = Options::default();
-    options.machine.flops_per_s = 0.0;
+    options.machine.rates = Some(Rates { flops_per_s: 0.0, ..Rates::default() });
     let files = [File { name: "a", bytes: b"ranks 1\n" }];
     let error = read(&files, None, &options).unwrap_err().to_string();
     assert!(error.starts_with("machine: flops_per_s is not above 0"), "{error}");

@@ -28,7 +28,7 @@ mod quantity;
 mod read;
 mod write;
 
-pub use read::{read, read_checked};
+pub use read::{place_of, read, read_checked};
 pub use write::write;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Times and sizes as text: a whole number and a unit.
+//! Times, sizes and amounts of computation as text: a whole number and a unit.
 
 /// Units of time in nanoseconds, the largest first.
 const TIMES: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
@@ -6,6 +6,16 @@ const TIMES: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 
 const BINARY: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 /// Further units of size.
 const DECIMAL: &[(&str, u64)] = &[("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+
+/// Units of floating-point operations, the largest first.
+const FLOPS: &[(&str, u64)] = &[
+    ("PFLOP", 1_000_000_000_000_000),
+    ("TFLOP", 1_000_000_000_000),
+    ("GFLOP", 1_000_000_000),
+    ("MFLOP", 1_000_000),
+    ("kFLOP", 1_000),
+    ("FLOP", 1),
+];
 
 /// Returns a time in the largest unit without a fraction.
 pub(super) fn write_time(ns: u64) -> String {
@@ -15,6 +25,21 @@ pub(super) fn write_time(ns: u64) -> String {
 /// Returns a size in the largest binary unit without a fraction.
 pub(super) fn write_size(bytes: u64) -> String {
     write(bytes, BINARY)
+}
+
+/// Returns a number of floating-point operations in the largest unit without a fraction.
+pub(super) fn write_flops(flops: u64) -> String {
+    write(flops, FLOPS)
+}
+
+/// Reads a number of floating-point operations, or returns the reason.
+pub(super) fn read_flops(text: &str) -> Result<u64, String> {
+    read(text, FLOPS.iter())
+}
+
+/// Returns true if a text has a unit of floating-point operations, in any spelling.
+pub(super) fn is_flops(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("flop")
 }
 
 /// Reads a time in nanoseconds, or returns the reason.
@@ -54,6 +79,8 @@ mod tests {
         let times = [0, 1, 1_500, 2_000, 3_000_000, 60_000_000_000].map(write_time);
         assert_eq!(times, ["0ns", "1ns", "1500ns", "2us", "3ms", "60s"]);
         let sizes = [0, 1_000, 1_024, 3 << 20, 5 << 40, u64::MAX].map(write_size);
+        let flops = [0, 1_500, 2_000_000_000_000, u64::MAX].map(write_flops);
+        assert_eq!(flops, ["0FLOP", "1500FLOP", "2TFLOP", "18446744073709551615FLOP"]);
         assert_eq!(sizes, ["0B", "1000B", "1KiB", "3MiB", "5120GiB", "18446744073709551615B"]);
     }
 
@@ -63,6 +90,9 @@ mod tests {
         assert_eq!(read_size("7KiB"), Ok(7_168));
         assert_eq!(read_size("2GB"), Ok(2_000_000_000));
         assert_eq!(read_time("9ms"), Ok(9_000_000));
+        for (unit, size) in FLOPS {
+            assert_eq!(read_flops(&format!("7{unit}")), Ok(7 * size));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::model::{
     Workload,
 };
 use crate::ranks;
-use crate::text::quantity::{read_size, read_time};
+use crate::text::quantity::{is_flops, read_flops, read_size, read_time};
 use crate::tokens::{Token, Tokens};
 
 /// Name of the phase of a text without phases.
@@ -43,6 +43,13 @@ pub fn read_checked(text: &str, origin: &str) -> Result<Workload, WorkloadErrors
     check_at(&workload, &places, |_| origin).map(|()| workload)
 }
 
+/// Returns the place of an operation in a text, both counted from 0; `None` if the text is no workload or has no such operation.
+#[must_use]
+pub fn place_of(text: &str, rank: usize, operation: usize) -> Option<Place> {
+    let (_, places) = read_lines(text, "").ok()?;
+    places.get(rank)?.get(operation).copied()
+}
+
 fn read_lines(text: &str, origin: &str) -> Result<(Workload, Places), WorkloadErrors> {
     let mut reader = Reader::default();
     let mut errors = Vec::new();
@@ -64,7 +71,7 @@ fn read_lines(text: &str, origin: &str) -> Result<(Workload, Places), WorkloadEr
 }
 
 const RANKS_HINT: &str = "begin with the number of ranks: `ranks 8`";
-const OPERATION_HINT: &str = "an operation is `compute 5us`, `send 1 4KiB`, `receive 1 4KiB` or `all-reduce group 0 1MiB`, and \
+const OPERATION_HINT: &str = "an operation is `compute 5us`, `compute 2TFLOP 4MB`, `send 1 4KiB`, `receive 1 4KiB` or `all-reduce group 0 1MiB`, and \
                               may end with `after -1`";
 const AFTER_HINT: &str =
     "name earlier operations of the block: `after 0` is the first, `after -1` the previous one";
@@ -283,12 +290,7 @@ fn end(tokens: &mut Tokens<'_>) -> Outcome {
 
 fn work(first: Token<'_>, tokens: &mut Tokens<'_>) -> Result<Work, WorkloadError> {
     match first.text {
-        "compute" => {
-            let token = tokens.expect("duration", "state it: `compute 5us`")?;
-            let duration_ns = read_time(token.text)
-                .map_err(|reason| tokens.mistake(token, reason, "write `1500ns` or `2us`"))?;
-            Ok(Work::Compute { duration_ns })
-        }
+        "compute" => compute(tokens),
         "send" => {
             let (to, bytes, tag) = (rank(tokens)?, size(tokens)?, option(tokens, "tag")?);
             Ok(Work::Send { to, bytes, tag })
@@ -302,6 +304,20 @@ fn work(first: Token<'_>, tokens: &mut Tokens<'_>) -> Result<Work, WorkloadError
             None => Err(tokens.mistake(first, format!("`{other}` is no operation"), OPERATION_HINT)),
         },
     }
+}
+
+/// Reads a duration, or operations and bytes. Without a size there are no bytes.
+fn compute(tokens: &mut Tokens<'_>) -> Result<Work, WorkloadError> {
+    const HINT: &str = "write a duration, as `1500ns` or `2us`, or the work, as `2TFLOP` or `2TFLOP 4MB`";
+    let token = tokens.expect("duration", HINT)?;
+    if !is_flops(token.text) {
+        let duration_ns = read_time(token.text).map_err(|reason| tokens.mistake(token, reason, HINT))?;
+        return Ok(Work::Compute { duration_ns });
+    }
+    let flops = read_flops(token.text).map_err(|reason| tokens.mistake(token, reason, HINT))?;
+    let has_size = tokens.clone().next().is_some_and(|next| next.text != "after");
+    let bytes = if has_size { size(tokens)? } else { 0 };
+    Ok(Work::Kernel { flops, bytes })
 }
 
 fn collective(kind: CollectiveKind, tokens: &mut Tokens<'_>) -> Result<Work, WorkloadError> {

@@ -4,8 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rackloom_collectives::CollectiveKind;
 
+use crate::error::Place;
 use crate::model::{Group, RankOperations, Work, Workload};
-use crate::text::{read, read_checked, write};
+use crate::text::{place_of, read, read_checked, write};
 
 const EXCHANGE: &str = "\
 # Two ranks exchange messages and reduce a result.
@@ -73,11 +74,46 @@ fn a_text_without_phases_has_one() {
     assert_eq!(workload.ranks[0].operations()[0].phase, 0);
 }
 
+#[test]
+fn a_computation_is_stated_by_its_duration_or_by_its_work() {
+    let text = "ranks 1\nphase main\nrank 0\ncompute 1us\ncompute 2TFLOP 4MiB\ncompute 1500FLOP after -1\n";
+    let workload = read_checked(text, "w").unwrap_or_else(|errors| panic!("{errors}"));
+    let works: Vec<_> = workload.ranks[0].operations().iter().map(|operation| operation.work).collect();
+    let kernel = |flops, bytes| Work::Kernel { flops, bytes };
+    assert_eq!(
+        works,
+        [Work::Compute { duration_ns: 1_000 }, kernel(2_000_000_000_000, 4 << 20), kernel(1_500, 0)]
+    );
+    assert_eq!(workload.ranks[0].dependencies(&workload.ranks[0].operations()[2]), [1]);
+    assert_eq!(write(&workload), text);
+    assert_eq!(
+        read("ranks 1\nrank 0\ncompute 2000GFLOP 0B\n", "w").map(|one| write(&one)).as_deref(),
+        Ok("ranks 1\nphase main\nrank 0\ncompute 2TFLOP\n")
+    );
+}
+
+#[test]
+fn the_line_of_an_operation_is_found() {
+    let text = "ranks 3\n# a\nrank 1 2\ncompute 1us\n\ncompute 2TFLOP\n";
+    assert_eq!(place_of(text, 2, 1), Some(Place::Line { line: 6, column: 1 }));
+    assert_eq!((place_of(text, 0, 0), place_of(text, 2, 2), place_of("ranks x", 0, 0)), (None, None, None));
+}
+
 /// Wrong texts behind `ranks 2 / phase a / group 0 1 / rank 0 / compute 1ns`, with line, column and a part of the reason.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("computer 1ns", "6:1", "`computer` is no operation"),
     ("compute 5", "6:9", "no whole number"),
     ("compute", "6:8", "the line ends before its duration"),
+    (
+        "compute 2e12FLOP",
+        "6:9",
+        "`2e12FLOP` is no whole number with one of the units PFLOP, TFLOP, GFLOP, MFLOP, kFLOP, FLOP",
+    ),
+    ("compute 2tflop", "6:9", "with one of the units PFLOP"),
+    ("compute 99999PFLOP", "6:9", "does not fit in 64 bits"),
+    ("compute 2TFLOP 4", "6:16", "with one of the units GiB"),
+    ("compute 2TFLOP 4B 1", "6:19", "`1` is too much here"),
+    ("compute 4MB", "6:9", "with one of the units s, ms, us, ns"),
     ("compute 1ns after 1", "6:19", "`1` is no earlier operation; this one is number 1"),
     ("compute 1ns after -2", "6:19", "`-2` is no earlier operation"),
     ("compute 1ns after -0", "6:19", "`-0` is no earlier operation"),
@@ -151,6 +187,7 @@ fn works() -> impl Strategy<Value = Work> {
     let kinds = prop::sample::select(CollectiveKind::ALL.to_vec());
     prop_oneof![
         any::<u64>().prop_map(|duration_ns| Work::Compute { duration_ns }),
+        (any::<u64>(), any::<u64>()).prop_map(|(flops, bytes)| Work::Kernel { flops, bytes }),
         (0..4_u16, any::<u64>(), any::<u32>()).prop_map(|(to, bytes, tag)| Work::Send { to, bytes, tag }),
         (0..4_u16, any::<u64>(), any::<u32>()).prop_map(|(from, bytes, tag)| Work::Receive {
             from,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::model::{Operation, RankOperations, Work, Workload};
 use crate::ranks;
-use crate::text::quantity::{write_size, write_time};
+use crate::text::quantity::{write_flops, write_size, write_time};
 
 /// Returns a workload as text. If it satisfies [`check`](crate::check()), [`read`](crate::text::read()) returns an equal one.
 #[must_use]
@@ -39,9 +39,15 @@ fn heading(workload: &Workload) -> String {
 fn blocks(workload: &Workload) -> Vec<(Vec<u16>, String)> {
     let mut blocks: Vec<Vec<u16>> = Vec::new();
     let mut known = HashMap::new();
+    let mut previous: Option<(&RankOperations, usize)> = None;
     for (rank, operations) in workload.ranks.iter().enumerate() {
         if !operations.operations().is_empty() {
-            let index = *known.entry(block(workload, operations)).or_insert(blocks.len());
+            // Ranks of one block often share their list, and are then found equal at once.
+            let index = match previous {
+                Some((other, index)) if other == operations => index,
+                _ => *known.entry(block(workload, operations)).or_insert(blocks.len()),
+            };
+            previous = Some((operations, index));
             if index == blocks.len() {
                 blocks.push(Vec::new());
             }
@@ -83,6 +89,8 @@ fn work(work: &Work) -> String {
     let tagged = |tag: u32| if tag == 0 { String::new() } else { format!(" tag {tag}") };
     match *work {
         Work::Compute { duration_ns } => format!("compute {}", write_time(duration_ns)),
+        Work::Kernel { flops, bytes: 0 } => format!("compute {}", write_flops(flops)),
+        Work::Kernel { flops, bytes } => format!("compute {} {}", write_flops(flops), write_size(bytes)),
         Work::Send { to, bytes, tag } => format!("send {to} {}{}", write_size(bytes), tagged(tag)),
         Work::Receive { from, bytes, tag } => format!("receive {from} {}{}", write_size(bytes), tagged(tag)),
         Work::Collective { group, kind, bytes, root } => {

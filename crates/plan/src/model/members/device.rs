@@ -1,10 +1,14 @@
-//! Model of a GPU in virtual time: what limits a node's own part of communication, beside its links.
+//! Model of a GPU: what limits a node's own part of communication, beside its links, and how long it computes.
 //!
 //! A GPU reaches remote memory on two paths. Its processors load and store from registers: many units, each with a few operations
 //! in flight. Copy engines move large blocks: few engines, each with a few transfers in flight, and a longer time from request to
 //! begin. Reductions and copies of a collective take time in the node's own memory.
 //!
-//! This file holds the numbers. The simulator applies them; real processes have a machine of their own.
+//! A computation that a workload states by its work is launched, and then takes the longer one of its operations and its bytes. Source:
+//! Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", Communications of the ACM 52(4), 2009.
+//!
+//! This file holds the numbers. Limits of communication are applied by the simulator; real processes have a machine of their own.
+//! Durations of computations hold in both.
 
 use crate::model::bounds::{MILLISECOND_NS, RATE_MAX};
 use crate::model::times::transfer::transfer_ns;
@@ -13,6 +17,8 @@ use crate::setting::table::Kind;
 
 /// Largest number of units, engines and operations in flight.
 const NUMBER_MAX: u64 = 100_000;
+/// Slowest and fastest processor, in floating-point operations per second.
+const COMPUTE_RATES: (u64, u64) = (1_000_000, 1_000_000_000_000_000_000);
 
 section! {
     /// Limits of every GPU node.
@@ -52,7 +58,8 @@ section! {
             form = Kind::Time(0, MILLISECOND_NS);
             default = 0;
         }
-        /// Bits per second that a node's reductions and copies within its own memory read and write together.
+        /// Bits per second that a node's reductions and copies within its own memory read and write together. Bytes of a computation move at this
+        /// rate too.
         memory_rate_bits_per_s: Option<u64> {
             key = "memory_rate";
             form = Kind::Rate(1_000_000, RATE_MAX);
@@ -63,6 +70,18 @@ section! {
             key = "reduction_rate";
             form = Kind::Rate(1_000_000, RATE_MAX);
             default = None;
+        }
+        /// Floating-point operations per second of the computations that a workload states by their work. Without it such a workload is refused.
+        compute_rate_flops_per_s: Option<u64> {
+            key = "compute_rate";
+            form = Kind::ComputeRate(COMPUTE_RATES.0, COMPUTE_RATES.1);
+            default = None;
+        }
+        /// Time from the launch of a computation that a workload states by its work to its begin. Reductions of collectives have none.
+        launch_latency_ns: u64 {
+            key = "launch_latency";
+            form = Kind::Time(0, MILLISECOND_NS);
+            default = 0;
         }
     }
 }
@@ -103,6 +122,17 @@ impl DeviceModel {
         transfer_ns(moved_bytes, self.memory_rate_bits_per_s)
             .max(transfer_ns(reduced_bytes, self.reduction_rate_bits_per_s))
     }
+
+    /// Returns the time of a computation in nanoseconds: its launch, and the longer one of performing `flops` operations and of moving
+    /// `bytes`, rounded up. `None` without a compute rate. A time beyond 64 bits is [`u64::MAX`].
+    #[must_use]
+    pub fn compute_ns(&self, flops: u64, bytes: u64) -> Option<u64> {
+        let rate = u128::from(self.compute_rate_flops_per_s?.max(1));
+        let operations_ns = (u128::from(flops) * 1_000_000_000).div_ceil(rate);
+        let operations_ns = u64::try_from(operations_ns).unwrap_or(u64::MAX);
+        let work_ns = operations_ns.max(transfer_ns(bytes, self.memory_rate_bits_per_s));
+        Some(work_ns.saturating_add(self.launch_latency_ns))
+    }
 }
 
 const fn product(count: u32, in_flight: u32) -> Option<usize> {
@@ -137,6 +167,30 @@ mod tests {
         assert_eq!(device.work_ns(30_000, 10_000), 10_000);
         assert_eq!(device.work_ns(300_000, 10_000), 30_000);
         assert!(device.limits_operations() && device.limits_work());
+    }
+
+    #[test]
+    fn a_computation_is_launched_and_takes_the_longer_one_of_its_operations_and_bytes() {
+        let plan = crate::Plan::parse(
+            "{name: r, shape: {ring: {nodes: 3}}, device: {compute_rate: 2TFLOP/s, launch_latency: 3us, memory_rate: 80Gbit/s}}",
+            "rack",
+        );
+        let device = plan.unwrap_or_else(|error| panic!("{error}")).device;
+        // 2000 operations and 10 bytes per nanosecond.
+        assert_eq!(device.compute_ns(40_000, 0), Some(3_020));
+        assert_eq!(device.compute_ns(40_001, 200), Some(3_021));
+        assert_eq!(device.compute_ns(40_000, 201), Some(3_021));
+        assert_eq!(device.compute_ns(40_000, 500), Some(3_050));
+        assert_eq!(device.compute_ns(0, 0), Some(3_000));
+        let slow = DeviceModel { compute_rate_flops_per_s: Some(1), ..device };
+        assert_eq!(slow.compute_ns(u64::MAX, 0), Some(u64::MAX));
+        let unlimited = DeviceModel { memory_rate_bits_per_s: None, ..device };
+        assert_eq!(unlimited.compute_ns(2_000, u64::MAX), Some(3_001));
+        assert_eq!(DeviceModel { compute_rate_flops_per_s: None, ..device }.compute_ns(1, 1), None);
+        assert!(
+            !DeviceModel { memory_rate_bits_per_s: None, ..device }.limits_operations(),
+            "computing limits no path"
+        );
     }
 
     #[test]

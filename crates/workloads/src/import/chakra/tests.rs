@@ -1,7 +1,7 @@
 //! Traces that are read and refused. The bytes are written here, field by field, as the format defines them.
 
 use crate::import::{Content, File, Imported, Options};
-use crate::machine::Machine;
+use crate::machine::{Machine, Rates};
 use crate::model::Workload;
 use crate::text;
 
@@ -58,7 +58,8 @@ fn read(files: &[(&str, Vec<u8>)], options: &Options) -> Result<Imported, String
 
 fn options() -> Options {
     // One operation and one byte per nanosecond.
-    let machine = Machine { flops_per_s: 1e9, memory_bytes_per_s: 1e9, launch_ns: 0, element_bytes: 2 };
+    let rates = Rates { flops_per_s: 1e9, memory_bytes_per_s: 1e9, launch_ns: 0 };
+    let machine = Machine { rates: Some(rates), element_bytes: 2 };
     Options { machine, ..Options::default() }
 }
 
@@ -132,7 +133,14 @@ fn durations_follow_from_operations_and_bytes_where_they_are_missing() {
     let counted = node(1, 4, &[], &[int64("num_ops", 500), attribute("tensor_size", &number(13, 700))]);
     let load = node(2, 2, &[1], &[attribute("tensor_size", &number(13, 40))]);
     let text = "workload t\nranks 1\nphase main\nrank 0\ncompute 700ns\ncompute 40ns after 0\n";
-    assert_eq!(workload(&[("t.et", trace(&[counted, load]))]), text::read(text, "w").unwrap());
+    let files = [("t.et", trace(&[counted, load]))];
+    assert_eq!(workload(&files), text::read(text, "w").unwrap());
+    // Without rates the work is kept.
+    let stated = Options { machine: Machine { rates: None, element_bytes: 2 }, ..Options::default() };
+    let Imported { content, notes } = read(&files, &stated).unwrap();
+    let text = "workload t\nranks 1\nphase main\nrank 0\ncompute 500FLOP 700B\ncompute 0FLOP 40B after 0\n";
+    assert_eq!(content, Content::Workload(text::read(text, "w").unwrap()));
+    assert!(notes[0].contains("stated by num_ops and tensor_size"), "{notes:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ struct Dependencies {
 
 /// State that nodes of all ranks share.
 pub(super) struct Shared<'s, 'o> {
-    /// Machine for durations that the trace lacks.
+    /// Machine for computations of which the trace has no duration.
     pub(super) machine: &'s Machine,
     /// Groups of collectives.
     pub(super) groups: &'s mut Groups<'o>,
@@ -166,8 +166,11 @@ fn compute(node: &Node, shared: &mut Shared<'_, '_>) -> Result<Option<Work>, Ref
         shared.notes.count("computations without duration, num_ops and tensor_size that take no time");
         return Ok(None);
     }
-    shared.notes.count("computations whose duration follows from num_ops and tensor_size");
-    Ok(Some(Work::Compute { duration_ns: shared.machine.duration_ns(operations as f64, bytes as f64) }))
+    shared.notes.count(match shared.machine.rates {
+        Some(_) => "computations whose duration follows from num_ops and tensor_size",
+        None => "computations that are stated by num_ops and tensor_size, for the device of a rack",
+    });
+    Ok(Some(shared.machine.compute(operations.into(), bytes.into())))
 }
 
 /// Returns peer, bytes and tag of a message. `peer` is the attribute of the other end.

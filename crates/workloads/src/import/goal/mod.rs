@@ -188,12 +188,13 @@ impl<'t> Block<'t> {
 
     fn add(&mut self, label: Option<Word<'t>>, node: Node, line: usize) -> Outcome {
         if let Some(label) = label {
-            let index = self.nodes.len() as u32;
-            if let Some(first) = self.labels.insert(label.text, index) {
+            // A label that is refused names no operation.
+            if let Some(first) = self.labels.get(label.text) {
                 let reason =
-                    format!("label {} is used already, in line {}", label.text, self.lines[first as usize]);
+                    format!("label {} is used already, in line {}", label.text, self.lines[*first as usize]);
                 return Err(label.mistake(reason, "give each operation of a rank a label of its own"));
             }
+            self.labels.insert(label.text, self.nodes.len() as u32);
         }
         self.nodes.push(node);
         self.lines.push(line);

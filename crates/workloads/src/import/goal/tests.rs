@@ -101,3 +101,11 @@ fn the_example_of_the_page_is_read() {
     let example = page.split("```\n").nth(1).expect("a block");
     assert_eq!(workload(example).ranks.len(), 2);
 }
+
+#[test]
+fn a_label_that_is_used_twice_leaves_its_dependencies_to_the_first() {
+    let body = "num_ranks 1\nrank 0 {\nl1: calc 5\nl1: calc 6\nl2: calc 7\nl2: calc 8\nl1 requires l2\n}\n";
+    let mistakes = imported(body).unwrap_err();
+    assert!(mistakes.contains("a.goal:4:1: label l1 is used already, in line 3"), "{mistakes}");
+    assert!(mistakes.contains("a.goal:6:1: label l2 is used already, in line 5"), "{mistakes}");
+}
