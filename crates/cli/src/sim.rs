@@ -366,7 +366,7 @@ fn event_logs(plan: &Plan, results: &RunResults) -> Vec<EventLog> {
     let names: Vec<_> = plan.members.iter().map(|member| member.name.clone()).collect();
     let mut logs = vec![EventLog::default(); names.len()];
     for RecordedEvent { at, node, event } in &results.events {
-        logs[node.index()].push_event(*at, *node, event, &names);
+        logs[node.index()].keep_event(*at, *node, event, &names);
     }
     for (edge, link) in plan.links.iter().enumerate() {
         let ends = [

@@ -11,7 +11,7 @@ use rackloom_protocol::{Event, Instant, NodeId};
 
 /// Kept completions, and dropped frames. Tests read them; reports count them otherwise.
 const FREQUENT_MAX: u64 = 32_768;
-/// Kept events of any other kind.
+/// Kept events of any other kind. Changes of links have space for those of the bring-up beside this: one at each end.
 const KEPT_MAX: u64 = 4096;
 
 /// Event of a member.
@@ -28,6 +28,7 @@ pub struct RecordedEvent {
 /// Events in order of time: the first ones of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
+    links: u64,
     events: Vec<RecordedEvent>,
     /// One entry for each kind that occurred.
     kinds: Vec<Kind>,
@@ -44,10 +45,19 @@ struct Kind {
 }
 
 impl Recording {
+    /// Creates a recording of a rack with this number of links.
+    pub(crate) fn of(links: usize) -> Self {
+        Self { links: links as u64, ..Self::default() }
+    }
+
     pub(crate) fn add(&mut self, now: Instant, node: NodeId, event: Event) {
-        let frequent = matches!(event, Event::Completed { .. } | Event::FrameDropped { .. });
+        let kept_max = match event {
+            Event::Completed { .. } | Event::FrameDropped { .. } => FREQUENT_MAX,
+            Event::LinkChanged { .. } => KEPT_MAX + 2 * self.links,
+            _ => KEPT_MAX,
+        };
         let kind = self.kind(&event);
-        if kind.kept < if frequent { FREQUENT_MAX } else { KEPT_MAX } {
+        if kind.kept < kept_max {
             kind.kept += 1;
             self.events.push(RecordedEvent { at: now, node, event });
         } else {
@@ -88,13 +98,13 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
-    use rackloom_protocol::OperationId;
+    use rackloom_protocol::{LinkCause, LinkState, OperationId, PortId};
 
     use super::*;
 
     #[test]
     fn a_flood_of_one_kind_does_not_displace_another() {
-        let mut recording = Recording::default();
+        let mut recording = Recording::of(10);
         for number in 0..100_000 {
             let completed = Event::Completed { operation: OperationId(number), result: Ok(0) };
             recording.add(Instant(number), NodeId(0), completed);
@@ -109,5 +119,18 @@ mod tests {
         assert_eq!(recording.events().len() as u64, FREQUENT_MAX + KEPT_MAX + 1);
         assert_eq!(recording.left_out(), 200_000 - FREQUENT_MAX - KEPT_MAX);
         assert_eq!(recording.omitted(), BTreeMap::from([("node-reached", 100_000 - KEPT_MAX)]));
+    }
+
+    #[test]
+    fn changes_of_links_have_space_beside_those_of_the_bring_up() {
+        let mut recording = Recording::of(5000);
+        let changed = Event::LinkChanged {
+            port: PortId(0),
+            from: LinkState::Init,
+            to: LinkState::Up,
+            cause: LinkCause::Hello,
+        };
+        (0..10_000 + KEPT_MAX + 7).for_each(|number| recording.add(Instant(number), NodeId(0), changed));
+        assert_eq!(recording.omitted(), BTreeMap::from([("link-changed", 7)]));
     }
 }

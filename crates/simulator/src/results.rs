@@ -115,7 +115,7 @@ impl RunResults {
         }
         let mut all: Vec<_> = parts.into_iter().flatten().collect();
         all.sort_by_key(|event| (event.at, event.node));
-        let mut recording = Recording::default();
+        let mut recording = Recording::of(self.links.len() / 2);
         all.into_iter().for_each(|RecordedEvent { at, node, event }| recording.add(at, node, event));
         self.statistics.events_not_recorded += recording.left_out();
         self.add_omitted(recording.omitted());

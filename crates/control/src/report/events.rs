@@ -167,6 +167,11 @@ impl EventLog {
         Some(format!("{} (at {} ns; {times} in all)", first.text, first.at_ns))
     }
 
+    /// Keeps an event of the core beyond the limit of its kind too: the list that it comes from has a bound.
+    pub fn keep_event(&mut self, now: Instant, member: NodeId, event: &Event, names: &[String]) {
+        self.records.extend(EventRecord::of(now, member, event, names));
+    }
+
     /// Keeps an event of the core, unless it is counted elsewhere.
     pub fn push_event(&mut self, now: Instant, member: NodeId, event: &Event, names: &[String]) {
         let is_kept = EventRecord::kind_of(event).is_some_and(|kind| self.admits(kind));
@@ -214,6 +219,9 @@ mod tests {
         }
         log.push_event(Instant(1), NodeId(0), &Event::NodeLost { node: NodeId(1) }, &names());
         assert_eq!(log.records.last().unwrap().kind, "node-lost");
+        assert_eq!(log.omitted["node-reached"], 5);
+        log.keep_event(Instant(2), NodeId(0), &Event::NodeReached { node: NodeId(1) }, &names());
+        assert_eq!(log.records.last().unwrap().at_ns, 2);
         assert_eq!(log.omitted["node-reached"], 5);
     }
 }

@@ -212,7 +212,7 @@ impl Simulation {
             names: Vec::new(),
             actions: Vec::new(),
             actions_at: BinaryHeap::new(),
-            recording: Recording::default(),
+            recording: Recording::of(links.len()),
             watchdog: Watchdog::new(0),
             now: Instant::ZERO,
             statistics: Statistics::default(),
