@@ -180,12 +180,6 @@ impl Latencies {
             .expect("the histogram grows to hold every value up to its bound");
     }
 
-    /// Forgets all latencies. Memory is kept.
-    pub fn clear(&mut self) {
-        self.histogram.reset();
-        self.max_ns = 0;
-    }
-
     /// Returns the number of latencies counted.
     #[must_use]
     pub fn count(&self) -> u64 {

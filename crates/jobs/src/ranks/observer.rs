@@ -3,16 +3,28 @@
 use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_protocol::{Instant, NodeId};
 
-use crate::measure::{Latencies, OperationKind};
+use crate::measure::OperationKind;
 use crate::report::OperationSpan;
+
+/// Latencies that are kept between two looks. Of more, every second, fourth or later one is kept.
+const RECENT_MAX: usize = 4_096;
 
 /// Record of a rank's operations.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     recording: OperationRecording,
-    recent: Latencies,
+    recent: Recent,
     spans: Vec<Span>,
     omitted: u64,
+}
+
+/// Latencies since the last look. A list is short where a histogram of all latencies has to be searched and cleared at each look.
+#[derive(Debug, Default)]
+struct Recent {
+    count: u64,
+    /// Two to this power is the distance of two operations whose latencies are kept.
+    spread: u32,
+    latencies_ns: Vec<u64>,
 }
 
 /// An operation that has ended.
@@ -46,15 +58,7 @@ impl Observer {
 
     /// Returns the operations that have ended since the last call.
     pub(crate) fn take_recent(&mut self) -> RecentOperations {
-        let recent = RecentOperations {
-            count: self.recent.count(),
-            p50_ns: self.recent.quantile_ns(0.5),
-            p99_ns: self.recent.quantile_ns(0.99),
-        };
-        if recent.count > 0 {
-            self.recent.clear();
-        }
-        recent
+        self.recent.take()
     }
 
     /// Returns the recorded operations of `node`, with the names of their targets.
@@ -78,6 +82,36 @@ impl Observer {
     }
 }
 
+impl Recent {
+    fn record(&mut self, latency_ns: u64) {
+        if self.count.is_multiple_of(1 << self.spread) {
+            if self.latencies_ns.len() == RECENT_MAX {
+                let mut is_kept = false;
+                self.latencies_ns.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+                self.spread += 1;
+            }
+            self.latencies_ns.push(latency_ns);
+        }
+        self.count += 1;
+    }
+
+    fn take(&mut self) -> RecentOperations {
+        let count = std::mem::take(&mut self.count);
+        self.spread = 0;
+        self.latencies_ns.sort_unstable();
+        let quantile = |percent: usize| {
+            let rank = (self.latencies_ns.len() * percent).div_ceil(100);
+            self.latencies_ns.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+        };
+        let recent = RecentOperations { count, p50_ns: quantile(50), p99_ns: quantile(99) };
+        self.latencies_ns.clear();
+        recent
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +132,21 @@ mod tests {
         observer.record(put(40, 60));
         assert_eq!(observer.take_recent().p50_ns, 20);
         assert!(observer.spans("n0", |node| node.to_string()).is_empty());
+    }
+
+    #[test]
+    fn of_many_operations_latencies_are_kept_at_equal_distances() {
+        let mut recent = Recent::default();
+        let many = 20 * RECENT_MAX as u64;
+        (1..=many).for_each(|latency_ns| recent.record(latency_ns));
+        assert!((RECENT_MAX / 2..=RECENT_MAX).contains(&recent.latencies_ns.len()));
+        let taken = recent.take();
+        assert_eq!(taken.count, many);
+        assert!(
+            taken.p50_ns.abs_diff(many / 2) < 64 && taken.p99_ns.abs_diff(many / 100 * 99) < 64,
+            "{taken:?}"
+        );
+        assert_eq!(recent.take(), RecentOperations::default());
     }
 
     #[test]
