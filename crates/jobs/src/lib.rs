@@ -26,6 +26,7 @@ pub mod job;
 pub mod litmus;
 pub mod local;
 pub mod pairs;
+mod quantile;
 mod ranks;
 mod survivors;
 pub mod trace;

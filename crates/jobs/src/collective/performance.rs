@@ -25,6 +25,7 @@ use super::symbols::{self, Symbols};
 use super::trials::{Trials, Tried};
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
+use crate::quantile::nearest_rank;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::request::Outcome;
 use crate::ranks::{JobGroup, Rank};
@@ -590,13 +591,11 @@ fn median_us(times_ns: &[u64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
-/// Returns the quantile by nearest rank in microseconds: the smallest time that at least this share of the times does
-/// not exceed. `None` if there are no times.
+/// Returns the quantile by nearest rank in microseconds. `None` if there are no times.
 fn quantile_us(times_ns: &[u64], share: f64) -> Option<f64> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).map(|time_ns| *time_ns as f64 / 1000.0)
+    nearest_rank(&sorted, share).map(|time_ns| time_ns as f64 / 1000.0)
 }
 
 /// Checks that arrays of the user have the length that the collective needs. The array of a rank that gives nothing is

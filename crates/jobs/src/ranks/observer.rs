@@ -4,6 +4,7 @@ use rackloom_control::recorder::{OperationRecording, RecentOperations};
 use rackloom_protocol::{Instant, NodeId};
 
 use crate::measure::OperationKind;
+use crate::quantile::nearest_rank;
 use crate::report::OperationSpan;
 
 /// Latencies that are kept between two looks. Of more, every second, fourth or later one is kept.
@@ -102,11 +103,8 @@ impl Recent {
         let count = std::mem::take(&mut self.count);
         self.spread = 0;
         self.latencies_ns.sort_unstable();
-        let quantile = |percent: usize| {
-            let rank = (self.latencies_ns.len() * percent).div_ceil(100);
-            self.latencies_ns.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-        };
-        let recent = RecentOperations { count, p50_ns: quantile(50), p99_ns: quantile(99) };
+        let quantile = |share| nearest_rank(&self.latencies_ns, share).unwrap_or(0);
+        let recent = RecentOperations { count, p50_ns: quantile(0.5), p99_ns: quantile(0.99) };
         self.latencies_ns.clear();
         recent
     }
