@@ -2,6 +2,7 @@
 
 use rackloom_jobs::report::PhaseBalance;
 
+use super::percent::percent;
 use super::table::{Column, Table};
 use super::units;
 
@@ -19,10 +20,10 @@ pub(super) fn balance(phases: &[PhaseBalance]) -> String {
     columns.extend([Column::Right("greatest / mean"), Column::Left("busiest link")]);
     let mut table = Table::new(&columns);
     for phase in phases.iter().take(PHASES_MAX) {
-        let percent = |share: Option<f64>| format!("{:.1} %", share.unwrap_or(0.0) * 100.0);
+        let share = |share: Option<f64>| percent(share.unwrap_or(0.0));
         let mut cells = vec![phase.name.clone(), units::time(phase.ended_ns.saturating_sub(phase.began_ns))];
         if has_shares {
-            cells.extend([percent(phase.share_mean), percent(phase.share_max)]);
+            cells.extend([share(phase.share_mean), share(phase.share_max)]);
         }
         cells.extend([
             format!("{:.2}", phase.imbalance),

@@ -2,6 +2,7 @@
 
 use rackloom_jobs::report::DevicePart;
 
+use super::percent::percent;
 use super::table::{Column, Table};
 
 /// Formats the use of the GPUs; empty if no part is limited and nothing was computed.
@@ -17,7 +18,6 @@ pub(super) fn device_use(parts: &[DevicePart]) -> String {
         Column::Right("most at once"),
     ]);
     for part in parts {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let most = part.most.zip(part.slots).map(|(most, slots)| format!("{most} of {slots}"));
         table.row([
             part.part.clone(),

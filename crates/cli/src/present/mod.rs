@@ -6,6 +6,7 @@ mod faults;
 mod ip;
 mod links;
 mod oracles;
+mod percent;
 mod plan;
 mod report;
 mod status;

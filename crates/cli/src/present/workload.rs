@@ -3,6 +3,7 @@
 use rackloom_jobs::report::{LinkUse, WorkloadReport};
 use rackloom_workloads::{Work, Workload};
 
+use super::percent::percent;
 use super::table::{Column, Table};
 use super::units;
 
@@ -76,7 +77,7 @@ fn links(links: &[LinkUse]) -> String {
         Column::Right("of the time"),
     ]);
     for (link, share) in used.into_iter().take(LINKS_MAX) {
-        table.row([link.name.clone(), units::bytes(link.bytes), format!("{:.1} %", share * 100.0)]);
+        table.row([link.name.clone(), units::bytes(link.bytes), percent(share)]);
     }
     if table.is_empty() { String::new() } else { table.render() }
 }
