@@ -46,7 +46,7 @@ pub use model::members::local::{LocalPath, LocalPlan};
 pub use model::members::member::{
     MemberPlan, MemoryDevice, MemoryOptions, PoolReuse, SecurityPlan, ShareBy, TenantPlan,
 };
-pub use model::members::paths::{PathPlan, RelayPaths};
+pub use model::members::paths::{PathPlan, RelayPaths, spread};
 pub use model::objection::{Objection, Subject};
 pub use model::plan::Plan;
 pub use model::plan::processes::is_process_number;
@@ -64,3 +64,4 @@ pub use read::units;
 pub use schema::json::{fault_schema, schema};
 pub use schema::{DeclaredKey, DeclaredValue, declared_key};
 pub use setting::named_value::NamedValue;
+pub use setting::printable::{printable, printable_lines};

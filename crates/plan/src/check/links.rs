@@ -6,6 +6,8 @@ use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
 use crate::check::inspection::Inspection;
 use crate::check::{own_channels, own_credits, pause, retry};
+use crate::model::bounds::MILLISECOND_NS;
+use crate::model::links::headers::wire_bytes;
 use crate::model::links::link::{LinkPlan, LinkProfile};
 use crate::model::links::of_link::OwnChannels;
 use crate::model::links::wire::{Checks, WireKind};
@@ -17,6 +19,11 @@ use crate::setting::quantity::{PROBABILITY_HINT, Unit, shown};
 
 /// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
+
+/// Nanoseconds of a second.
+const SECOND_NS: u64 = 1_000_000_000;
+/// Step of the least rate that a hint names: 1 kbit/s.
+const RATE_STEP: u64 = 1_000;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     for link in &check.plan.links {
@@ -59,6 +66,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
     medium(check, link);
     check.ranges(profile, &|check, key| path_of(check, key));
+    heartbeats(check, link, &path_of(check, "rate"));
     own_channels::check(check, link, &path_of);
     own_credits::check(check, link, &path_of);
     retry::check(check, link, &path_of);
@@ -68,6 +76,37 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
         let hint = "leave `checks` at `auto`, or take the corruption out";
         check.complain(&[&path, "checks"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// A heartbeat waits behind a frame that is on the link. If the largest one takes so long that the neighbour misses all heartbeats, a link
+/// without a fault is lost under load.
+fn heartbeats(check: &mut Inspection<'_>, link: &LinkPlan, path: &str) {
+    let plan = check.plan;
+    let (frame, interval, misses) =
+        ("frame_bytes_max", "timers.heartbeat_interval", "timers.heartbeat_miss_max");
+    let Some(rate) = link.profile.rate_bits_per_s else { return };
+    if !check.intact(&[path, frame, interval, misses]) {
+        return;
+    }
+    let bits = 8 * wire_bytes(plan.settings.frame_bytes_max.into()) as u64;
+    let taken_ns = (bits * SECOND_NS).div_ceil(rate);
+    // One interval passes before the heartbeat that waits.
+    let waits = u64::from(plan.timers.heartbeat_miss_max).saturating_sub(1).max(1);
+    let wait_ns = plan.timers.heartbeat_interval_ns.saturating_mul(waits);
+    if taken_ns > wait_ns {
+        let least = (bits * SECOND_NS).div_ceil(wait_ns).next_multiple_of(RATE_STEP);
+        let message = format!(
+            "`{path}` is {}: the largest frame takes {}, and a link without heartbeats for longer than {} is lost",
+            shown(rate, Unit::BitsPerSecond),
+            shown(taken_ns / MILLISECOND_NS * MILLISECOND_NS, Unit::Nanoseconds),
+            shown(wait_ns / MILLISECOND_NS * MILLISECOND_NS, Unit::Nanoseconds)
+        );
+        let hint = format!(
+            "write `{}` at least, a larger `{interval}`, or a smaller `{frame}`",
+            shown(least, Unit::BitsPerSecond)
+        );
+        check.complain(&[path, interval, frame], Complaint::about(message).hint(hint));
     }
 }
 

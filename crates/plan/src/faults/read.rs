@@ -79,6 +79,9 @@ fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanErro
             Complaint::about(message).hint("use `every` for what repeats"),
         );
     }
+    if name == FaultScript::INJECTED {
+        events.iter_mut().for_each(|event| event.line = 0);
+    }
     let is_whole = reader.mistakes.is_empty();
     let expect = expectations(&mut reader, plan, &root, &events);
     let script = FaultScript { name, events, expect };

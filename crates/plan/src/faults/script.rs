@@ -32,25 +32,37 @@ pub struct FaultEvent {
     pub timing: Timing,
     /// Kind and target as written in the file, for reports: `down n0->n1`.
     pub label: String,
-    /// Line of the file.
+    /// Line of the file; 0 for an event that no file states.
     pub line: u32,
+}
+
+impl FaultScript {
+    /// Name of scripts that are made from options. Their events have no lines, because there is no file.
+    pub const INJECTED: &'static str = "injected";
 }
 
 impl FaultEvent {
     /// Name of the field with the number of the beginning that a line is about, for events that may begin more than once.
     pub const TIME_FIELD: &'static str = "time";
 
-    /// Returns the name of the event, with its line: `down n0->n1 (line 3)`.
+    /// Returns the name of the event, with its line: `down n0->n1 (line 3)`. An event that no file states is `(injected)`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} (line {})", self.label, self.line)
+        format!("{} {}", self.label, self.origin())
+    }
+
+    fn origin(&self) -> String {
+        match self.line {
+            0 => format!("({})", FaultScript::INJECTED),
+            line => format!("(line {line})"),
+        }
     }
 
     /// Returns the text of the report line about a beginning or an end.
     #[must_use]
     pub fn line_text(&self, begins: bool) -> String {
         let verb = if begins { "begins" } else { "ends" };
-        format!("{} {verb} (line {})", self.label, self.line)
+        format!("{} {verb} {}", self.label, self.origin())
     }
 
     /// Returns the fields of that report line. `number` counts events from 0, `time` their beginnings from 1.

@@ -28,6 +28,11 @@ pub(crate) fn hash(plan: &Plan) -> u64 {
     xxh3_64(text(plan).as_bytes())
 }
 
+/// Returns the hash of a workload and of the algorithms of its collectives.
+pub(crate) fn workload(text: &str, algorithms: &str) -> u64 {
+    xxh3_64_with_seed(text.as_bytes(), xxh3_64(algorithms.as_bytes()))
+}
+
 /// Returns the identity on the wire. Zero is reserved for "no rack".
 pub(crate) fn epoch(name: &str, config_hash: u64) -> u16 {
     let wide = xxh3_64_with_seed(name.as_bytes(), config_hash);
@@ -134,6 +139,7 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
         forwarding,
         channels,
         job,
+        workload,
         expect,
         tenants,
         // Real processes use the values above, and virtual time computes the others from the plan.
@@ -155,6 +161,9 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
     to.section("forwarding", forwarding);
     to.table("channels", |to| channels.visit(to));
     self::job(job, to);
+    if let Some(hash) = workload {
+        to.put("workload", &format!("{hash:016x}"));
+    }
     to.section("expect", expect);
     self::local(local, to);
     to.section("device", device);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::model::plan::Plan;
 use crate::setting::section::{Section, Visit};
-use crate::setting::table::Key;
+use crate::setting::table::{DefaultText, Key};
 use crate::setting::value::Shown;
 
 /// Key of a rack file with its value.
@@ -20,6 +20,11 @@ pub struct Setting {
     pub is_default: bool,
 }
 
+/// Returns true if the text of a default is a number, and no description.
+fn is_value(stated: &str) -> bool {
+    stated.starts_with(|first: char| first.is_ascii_digit())
+}
+
 /// Receiver of the keys of one section.
 #[derive(Default)]
 struct List {
@@ -30,7 +35,12 @@ struct List {
 impl Visit for List {
     fn value(&mut self, key: &'static Key, value: &dyn Shown, is_default: bool) {
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain([key.name]).collect();
-        self.settings.push(Setting { key: path.join("."), value: value.shown(&key.kind), is_default });
+        // The absence of a value can stand for one, which the declaration states.
+        let value = match key.default {
+            DefaultText::Text(stated) if is_default && is_value(stated) => stated.to_owned(),
+            _ => value.shown(&key.kind),
+        };
+        self.settings.push(Setting { key: path.join("."), value, is_default });
     }
 
     /// Values of single links belong to hosts, which the list does not contain.

@@ -82,6 +82,8 @@ pub struct Plan {
     pub channels: ChannelPlan,
     /// Job of the rack.
     pub job: JobPlan,
+    /// Hash of the workload that the rack performs instead of the job; `None` without one. See [`Plan::set_workload`].
+    pub(crate) workload: Option<u64>,
     /// Expectations that the report compares the run with.
     pub expect: Expectations,
     /// Quotas of the tenants that the file names, in ascending order of tenant numbers.

@@ -141,8 +141,9 @@ section! {
             ours = true;
         }
         /// Treatment of the bytes of long transfers in virtual time; real processes always move them. `full` moves them. `elided`
-        /// moves nothing: collectives are checked by fingerprints, and other jobs cannot check data.
-        /// Times, events and counters are equal in all modes. The job `litmus` needs `full`.
+        /// moves nothing: collectives are checked by fingerprints, and other jobs by numbers of messages and bytes.
+        /// Times of both differ by a nanosecond in some polls in which a node fills, reduces or checks bytes. Where frames compete, that may
+        /// change all that follows: times by a few per cent and counters. The job `litmus` needs `full`.
         payload: PayloadMode {
             form = Kind::Choice(PayloadMode::NAMES);
             default = PayloadMode::Full;

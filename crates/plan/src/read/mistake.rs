@@ -8,9 +8,9 @@
 use core::fmt;
 
 use crate::read::setting_lines;
-use crate::setting::complaint::printable;
 pub(crate) use crate::setting::complaint::{Complaint, quoted};
 pub(crate) use crate::setting::nearest::nearest;
+use crate::setting::printable::printable;
 
 /// Range of characters in the file. Lines and columns count from one. Line 0 means that the position is not in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl fmt::Display for WithoutHeading<'_> {
             let (gap, heading) = if index == 0 { ("", "") } else { ("\n\n", HEADING) };
             write!(formatter, "{gap}{heading}{}", mistake.message)?;
             let gutter = mistake.gutter();
-            write!(formatter, "\n{gutter}--> {origin}")?;
+            write!(formatter, "\n{gutter}--> {}", printable(origin))?;
             if mistake.line > 0 {
                 write!(formatter, ":{}:{}", mistake.line, mistake.column)?;
             }
@@ -86,7 +86,7 @@ impl fmt::Display for WithoutHeading<'_> {
         }
         match mistakes.len() {
             0 | 1 => Ok(()),
-            count => write!(formatter, "\n\n{HEADING}{origin} has {count} mistakes"),
+            count => write!(formatter, "\n\n{HEADING}{} has {count} mistakes", printable(origin)),
         }
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         forwarding: settings::forwarding(reader, &rack),
         channels,
         job,
+        workload: None,
         expect,
         tenants,
         credit_choice,

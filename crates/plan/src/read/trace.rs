@@ -190,6 +190,9 @@ fn kind(name: &str) -> Result<TraceKind, Complaint> {
 fn sizes(kind: TraceKind, bytes: u64, plan: &Plan) -> Result<(), Complaint> {
     let straight = u64::from(plan.settings.rdma_threshold_bytes);
     let (least, most, hint) = match kind {
+        TraceKind::Put | TraceKind::Get if bytes == 0 => {
+            (1, BYTES_MAX, "leave the line out, or write 1 byte at least".to_owned())
+        }
         TraceKind::Put | TraceKind::Get => (1, BYTES_MAX, "split it into several lines".to_owned()),
         TraceKind::Store => (1, straight, "write `put` for more".to_owned()),
         TraceKind::Load => (1, straight, "write `get` for more".to_owned()),
@@ -248,6 +251,7 @@ mod tests {
             ("5,n0,n0,64,put", (2, 6), "to itself"),
             ("5,n0,n1,64XB,put", (2, 9), "`bytes`"),
             ("5,n0,n1,0,put", (2, 9), "not 0"),
+            ("5,n0,n1,0,fetch-add", (2, 9), "moves 8 bytes"),
             ("5,n0,n1,5000,store", (2, 9), "1 to 4096 bytes"),
             ("5,n0,n1,4,fetch-add", (2, 9), "moves 8 bytes"),
             ("5,n0,n1,64,push", (2, 12), "`push`"),

@@ -16,6 +16,12 @@ pub fn time_ns(text: &str) -> Option<u64> {
     quantity::nanoseconds(text).ok()
 }
 
+/// Reads a rate in bits per second. `unlimited` is no number, and yields `None` too.
+#[must_use]
+pub fn rate_bits_per_s(text: &str) -> Option<u64> {
+    quantity::rate(text).ok().flatten()
+}
+
 /// Reads a length in millimetres.
 #[must_use]
 pub fn length_mm(text: &str) -> Option<u64> {

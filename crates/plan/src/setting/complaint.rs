@@ -2,6 +2,8 @@
 //!
 //! The types permit no complaint without a hint.
 
+use crate::setting::printable::printable;
+
 /// Message and hint about a value, without a position. [`Complaint::finish`] formats it, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
@@ -87,9 +89,4 @@ pub(crate) fn quoted(text: &str) -> String {
         shown.push('…');
     }
     format!("`{}`", printable(&shown))
-}
-
-/// Replaces control characters, so that each character takes one column.
-pub(crate) fn printable(line: &str) -> String {
-    line.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

@@ -6,6 +6,7 @@ pub(crate) mod complaint;
 pub(crate) mod name;
 pub(crate) mod named_value;
 pub(crate) mod nearest;
+pub(crate) mod printable;
 pub(crate) mod quantity;
 pub(crate) mod section;
 pub(crate) mod table;

@@ -1,5 +1,6 @@
 //! Paths of packets, and the promised order.
 
+use rackloom_collectives::choose::{Spread, Spreading};
 use rackloom_protocol::{OrderScope, PathConfig, PathPolicy};
 
 use crate::setting::named_value::{NamedValue, named_values};
@@ -57,5 +58,20 @@ impl PathPlan {
     pub fn config(&self) -> PathConfig {
         let Self { policy, order, keep_order, relays } = *self;
         PathConfig { policy, order, keeps_order: keep_order, relays_choose: relays == RelayPaths::Policy }
+    }
+}
+
+/// Returns the use of planes and spines under these settings, as estimates of collectives distinguish it. Data of a collective has one class,
+/// so its flows are pairs.
+#[must_use]
+pub const fn spread(paths: &PathConfig) -> Spread {
+    let of_flow = match paths.policy {
+        PathPolicy::Destination => Spreading::ByReceiver,
+        _ => Spreading::ByPair,
+    };
+    let per_packet = paths.policy.is_per_packet();
+    Spread {
+        planes: if per_packet { Spreading::ByPacket } else { of_flow },
+        spines: if per_packet && paths.relays_choose { Spreading::ByPacket } else { of_flow },
     }
 }

@@ -7,6 +7,7 @@ use rackloom_collectives::AlgorithmKind;
 use rackloom_protocol::{CreditConfig, MemberRole, NodeId};
 
 use crate::model::canonical;
+use crate::model::jobs::algorithm::AlgorithmList;
 use crate::model::jobs::job::JobKind;
 use crate::model::links::link::LinkProfile;
 use crate::model::links::wire::WireKind;
@@ -28,6 +29,14 @@ impl Plan {
     /// Changes the wire, and updates the values that follow from it. These include credits that the file does not state.
     pub fn set_wire(&mut self, wire: WireKind) {
         self.change(|plan| plan.settings.wire = wire);
+    }
+
+    /// Makes the workload part of the configuration hash. Hosts with other workloads or algorithms then have other epochs.
+    ///
+    /// `text`: the workload in its text format as `rackloom_workloads` writes it. `algorithms`: algorithms of its collectives.
+    pub fn set_workload(&mut self, text: &str, algorithms: &AlgorithmList) {
+        let hash = canonical::workload(text, &algorithms.to_string());
+        self.change(|plan| plan.workload = Some(hash));
     }
 
     /// Returns the number of switches with a reduction unit, or `None` if there are none. All switches of a rack have one, or none has.
