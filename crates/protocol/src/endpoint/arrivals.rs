@@ -179,7 +179,7 @@ impl Endpoint {
     pub(super) fn note_ack_due(&mut self, class: Class, peer: &mut Peer) {
         let receiver = &peer.streams.of(class).receiver;
         let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
-        self.arm(deadline);
+        self.arm_stream(peer, deadline);
         if is_due {
             self.queue_ack(peer);
         }
@@ -285,7 +285,7 @@ impl Endpoint {
         let sender = &mut peer.streams.of_mut(class).sender;
         let outcome = sender.handle_ack(now, psn, operation, report);
         let deadline = sender.deadline();
-        self.arm(deadline);
+        self.arm_stream(peer, deadline);
         if outcome.operations_visible {
             self.end_visible(peer, class);
             peer.judge_overlap();

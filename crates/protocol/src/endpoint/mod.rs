@@ -73,6 +73,8 @@ pub struct Endpoint {
     /// Stream before its first packet, with the settings of all streams.
     blank: Arc<Stream>,
     known: Vec<NodeId>,
+    /// For each known node a time that is no later than the deadlines of its streams, beside each other: a scan looks at few peers then.
+    deadlines: Vec<Instant>,
     generation: u32,
     regions: Regions,
     groups: Groups,
@@ -124,6 +126,7 @@ impl Endpoint {
             grants,
             peers: (0..members).map(|_| None).collect(),
             known: Vec::new(),
+            deadlines: Vec::new(),
             generation: 0,
             regions: Regions::default(),
             groups: Groups::default(),
@@ -321,18 +324,21 @@ impl Endpoint {
             return Some(peer);
         }
         let incarnation = self.forwarder.incarnation(node)?;
-        Some(self.fresh_peer(node, incarnation))
+        // Each known node has a state, of one incarnation or another.
+        debug_assert!(!self.known.contains(&node), "{node} is known and has no state");
+        let position = self.known.len() as u16;
+        self.known.push(node);
+        self.deadlines.push(Instant::NEVER);
+        Some(self.fresh_peer(node, position, incarnation))
     }
 
-    fn fresh_peer(&mut self, node: NodeId, incarnation: Incarnation) -> Box<Peer> {
+    fn fresh_peer(&mut self, node: NodeId, position: u16, incarnation: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
         let paths = self.config().paths;
         let mut peer = Box::new(Peer::new(node, incarnation, self.generation, paths, &self.blank));
         self.find_paths(&mut peer);
+        peer.position = position;
         peer.ports = Class::ALL.map(|class| self.forwarder.route(node, self.entropy(node, class)));
-        if !self.known.contains(&node) {
-            self.known.push(node);
-        }
         peer
     }
 
@@ -373,6 +379,15 @@ impl Endpoint {
 
     fn arm(&mut self, deadline: Option<Instant>) {
         if let Some(deadline) = deadline {
+            self.next_deadline = self.next_deadline.min(deadline);
+        }
+    }
+
+    /// Arms the deadline of a stream of this peer. Call it after each change that may set a deadline.
+    fn arm_stream(&mut self, peer: &Peer, deadline: Option<Instant>) {
+        if let Some(deadline) = deadline {
+            let earliest = &mut self.deadlines[usize::from(peer.position)];
+            *earliest = deadline.min(*earliest);
             self.next_deadline = self.next_deadline.min(deadline);
         }
     }

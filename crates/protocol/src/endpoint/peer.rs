@@ -68,6 +68,8 @@ pub(super) struct Peer {
     /// First port of the path of each class.
     pub ports: [Option<PortId>; Class::COUNT],
     pub node: NodeId,
+    /// Index among the known nodes.
+    pub position: u16,
     pub reach: Reach,
     /// True if a held packet is next and was not accepted because a queue was at its bound.
     pub is_stalled: bool,
@@ -113,6 +115,7 @@ impl Peer {
             streams: Streams::new(blank),
             ports: [None; Class::COUNT],
             node,
+            position: 0,
             reach: Reach::Reached,
             is_stalled: false,
             is_ack_queued: false,

@@ -79,9 +79,8 @@ impl Endpoint {
             if is_moved {
                 sender.handle_path_change(now);
             }
-            if moved {
-                self.arm(sender.deadline());
-            }
+            let deadline = sender.deadline().filter(|_| moved);
+            self.arm_stream(peer, deadline);
             self.queue_data(peer, class);
         }
         if moved {
@@ -107,7 +106,7 @@ impl Endpoint {
                 }
             }
         }
-        let mut fresh = self.fresh_peer(node, incarnation);
+        let mut fresh = self.fresh_peer(node, old.position, incarnation);
         fresh.posted_error = old.posted_error;
         self.put_back(fresh);
         self.fail_waits(node);
@@ -164,13 +163,18 @@ impl Endpoint {
         }
     }
 
-    /// Handles retransmission timeouts and delayed acknowledgements.
+    /// Handles retransmission timeouts and delayed acknowledgements, and finds the next deadline. Peers whose deadlines are later than now and than
+    /// that of a peer before them are not looked at.
     pub(super) fn handle_stream_timeouts(&mut self, now: Instant) {
         self.next_deadline = Instant::NEVER;
         for index in 0..self.known.len() {
+            if self.deadlines[index] > now && self.deadlines[index] >= self.next_deadline {
+                continue;
+            }
             let node = self.known[index];
             let Some(mut peer) = self.peers[node.index()].take() else { continue };
             if peer.reach == Reach::Reached {
+                self.deadlines[index] = Instant::NEVER;
                 self.handle_peer_timeouts(now, &mut peer);
             }
             self.put_back(peer);
@@ -187,8 +191,8 @@ impl Endpoint {
             }
             let Some(Stream { sender, receiver, .. }) = peer.streams.get_mut(class) else { continue };
             receiver.handle_timeout(now);
-            self.arm(sender.deadline());
-            self.arm(receiver.deadline());
+            let deadlines = [sender.deadline(), receiver.deadline()];
+            deadlines.into_iter().for_each(|deadline| self.arm_stream(peer, deadline));
             self.queue_data(peer, class);
         }
         self.queue_ack(peer);

@@ -141,7 +141,7 @@ impl Endpoint {
         let Run { port, mut peer, class, outgoing } = run;
         self.forwarder.end_outgoing(port, &outgoing);
         if outgoing.has_sent() {
-            self.arm(peer.streams.of(class).sender.deadline());
+            self.arm_stream(&peer, peer.streams.of(class).sender.deadline());
             if !peer.is_sendable(class) {
                 self.ready_data[port.index()].of_mut(Channel(0)).pop_front();
                 peer.streams.of_mut(class).tickets = 0;

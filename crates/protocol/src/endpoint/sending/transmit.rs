@@ -216,7 +216,7 @@ impl Endpoint {
             self.forwarder.count_retransmission(port);
         }
         let deadline = sender.deadline();
-        self.arm(deadline);
+        self.arm_stream(peer, deadline);
         let end_to_end_check = self.config().end_to_end_check;
         Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true, passage })
     }
