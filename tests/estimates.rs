@@ -85,12 +85,14 @@ fn holds(what: &str, mut measure: impl FnMut() -> BTreeMap<u64, String>) {
 fn estimates_hold(what: &str, file: &Path, more: &[&str]) {
     let mut measured = BTreeMap::<u64, (Vec<f64>, Vec<f64>)>::new();
     holds(what, || {
+        let mut latest = BTreeMap::<u64, (Vec<f64>, Vec<f64>)>::new();
         for (size, row) in (0..ROUNDS).flat_map(|_| rows(file, more)) {
-            let (times, estimates) = measured.entry(size).or_default();
-            times.push(number(&row, "time_p50_us"));
-            estimates.push(number(&row, "estimate_us"));
+            for (times, estimates) in [&mut measured, &mut latest].map(|all| all.entry(size).or_default()) {
+                times.push(number(&row, "time_p50_us"));
+                estimates.push(number(&row, "estimate_us"));
+            }
         }
-        wrong_estimates(what, &measured)
+        in_both(wrong_estimates(what, &measured), &wrong_estimates(what, &latest))
     });
 }
 
@@ -115,6 +117,7 @@ fn wrong_estimates(what: &str, measured: &BTreeMap<u64, (Vec<f64>, Vec<f64>)>) -
 fn choices_hold(what: &str, file: &Path, more: &[&str]) {
     let mut times = Times::new();
     holds(what, || {
+        let mut latest = Times::new();
         let mut chosen = BTreeMap::<u64, Vec<String>>::new();
         for _ in 0..ROUNDS {
             for (size, row) in rows(file, more) {
@@ -123,12 +126,21 @@ fn choices_hold(what: &str, file: &Path, more: &[&str]) {
             for algorithm in ALGORITHMS {
                 let named = [more, &["--algorithm", algorithm]].concat();
                 for (size, row) in rows(file, &named) {
-                    times.entry((size, algorithm)).or_default().push(number(&row, "time_p50_us"));
+                    for all in [&mut times, &mut latest] {
+                        all.entry((size, algorithm)).or_default().push(number(&row, "time_p50_us"));
+                    }
                 }
             }
         }
-        wrong_choices(what, &times, &chosen)
+        in_both(wrong_choices(what, &times, &chosen), &wrong_choices(what, &latest, &chosen))
     });
+}
+
+/// Returns the sizes that are wrong in all rounds so far, and in the latest rounds alone. The least of all rounds is the best guess while other
+/// work comes and goes. But one lucky round stays the least of its algorithm for ever, and the latest rounds do not have it.
+fn in_both(mut of_all: BTreeMap<u64, String>, of_latest: &BTreeMap<u64, String>) -> BTreeMap<u64, String> {
+    of_all.retain(|size, _| of_latest.contains_key(size));
+    of_all
 }
 
 /// Times by size and algorithm.

@@ -23,7 +23,8 @@ pub(crate) struct Builder {
     parts: Parts,
     transfers: Vec<Transfer>,
     programs: Vec<Program>,
-    pair_counts: BTreeMap<(usize, usize), u32>,
+    /// Numbers of transfers from each rank, by receiver.
+    pair_counts: Vec<BTreeMap<usize, u32>>,
 }
 
 impl Builder {
@@ -46,13 +47,15 @@ impl Builder {
             transfers: Vec::new(),
             programs: (0..ranks).map(program).collect(),
             parts,
-            pair_counts: BTreeMap::new(),
+            pair_counts: vec![BTreeMap::new(); ranks],
         }
     }
 
     /// Adds units in switches behind the ranks. They have neither input nor output.
     pub(crate) fn add_units(&mut self, units: usize) {
-        self.programs.resize(self.programs.len() + units, Program::default());
+        let participants = self.programs.len() + units;
+        self.programs.resize(participants, Program::default());
+        self.pair_counts.resize(participants, BTreeMap::new());
     }
 
     /// Returns the units, as positions among the programs.
@@ -152,7 +155,7 @@ impl Builder {
         assert_ne!(from, to, "no rank sends to itself");
         assert_eq!(source.length, target.length, "a transfer has one length");
         let id = TransferId(self.transfers.len() as u32);
-        let number = next(self.pair_counts.entry((from, to)).or_default());
+        let number = next(self.pair_counts[from].entry(to).or_default());
         let arrival = next(&mut self.programs[to].arrivals);
         self.transfers.push(Transfer { from, to, number, arrival, source, target });
         self.current(from).sends.push(id);

@@ -11,7 +11,7 @@ use crate::algorithm::{self, Algorithm, Refused, Request, candidates};
 use crate::collective::Collective;
 use crate::estimate;
 
-pub use crate::fabric::{Fabric, TopologyKind, kind_of};
+pub use crate::fabric::{Fabric, Spread, Spreading, TopologyKind, TransferLimit, kind_of};
 
 /// Expected time of one algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,20 +43,45 @@ pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> R
     let bytes = if are_blocks { whole / request.ranks as f64 } else { whole };
     let mut estimates = Vec::new();
     for algorithm in candidates(request.collective, NonZeroUsize::MIN, request.servers) {
-        algorithm::check(request, algorithm)?;
         let algorithm = match algorithm {
             Algorithm::RingPipeline { .. } => {
                 Algorithm::RingPipeline { segments: estimate::best_segments(request, bytes, fabric) }
             }
             other => other,
         };
-        let reduced_bytes = estimate::reduced_bytes(request, bytes, algorithm);
-        let time_ns =
-            estimate::time_ns(request, bytes, fabric, algorithm) + reduced_bytes * fabric.reduce_ns_per_byte;
-        estimates.push(Estimate { algorithm, time_ns });
+        estimates.push(estimate_of(request, bytes, fabric, algorithm)?);
     }
     estimates.sort_by(|left, right| left.time_ns.total_cmp(&right.time_ns));
     Ok(Choice { algorithm: estimates[0].algorithm, estimates })
+}
+
+/// Returns the estimate of an all-reduce or another collective by reduction units in this many switches. [`choose`] does not know whether
+/// switches have them.
+///
+/// # Errors
+/// The units cannot perform the collective, or the request itself is out of bounds.
+pub fn in_switches(
+    request: &Request<'_>,
+    element_bytes: usize,
+    fabric: &Fabric,
+    switches: NonZeroUsize,
+) -> Result<Estimate, Refused> {
+    let bytes = request.elements as f64 * element_bytes as f64;
+    estimate_of(request, bytes, fabric, Algorithm::InSwitch { switches })
+}
+
+fn estimate_of(
+    request: &Request<'_>,
+    bytes: f64,
+    fabric: &Fabric,
+    algorithm: Algorithm,
+) -> Result<Estimate, Refused> {
+    algorithm::check(request, algorithm)?;
+    let reduced_bytes = estimate::reduced_bytes(request, bytes, algorithm);
+    let moved_bytes = estimate::moved_bytes(request, bytes, algorithm);
+    let work_ns = (reduced_bytes * fabric.reduce_ns_per_byte).max(moved_bytes * fabric.memory_ns_per_byte);
+    let time_ns = estimate::time_ns(request, bytes, fabric, algorithm) + work_ns;
+    Ok(Estimate { algorithm, time_ns })
 }
 
 /// Displays one line for a report: `two-shot, estimated 12.3 us (ring 40.1 us, one-shot 99.0 us)`.

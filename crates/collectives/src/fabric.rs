@@ -1,4 +1,6 @@
-//! Properties of a fabric on which estimates depend: the kind of its topology, and a few measured times.
+//! Properties of a fabric on which estimates depend: the kind of its topology, the use of its paths, and a few measured times.
+
+use core::num::NonZeroUsize;
 
 /// Kind of a rack's topology, as far as estimates distinguish racks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,13 +137,50 @@ fn leaf_spine(ranks: usize, switches: usize, links: &Links) -> Option<(TopologyK
     (is_whole && leaves_per_plane > 1).then_some((kind, planes as u32))
 }
 
+/// Choice of a path among several of equal length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spreading {
+    /// One path per pair of ranks, by a hash.
+    #[default]
+    ByPair,
+    /// One path per receiver: consecutive receivers take the paths one after the other.
+    ByReceiver,
+    /// A path for each packet: a message uses all paths equally.
+    ByPacket,
+}
+
+/// Use of the planes of a rack and of its spines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Spread {
+    /// Choice of the plane by the sender.
+    pub planes: Spreading,
+    /// Choice of the spine by a leaf.
+    pub spines: Spreading,
+}
+
+impl Spread {
+    /// Every packet has a path of its own, in all switches.
+    pub const EQUAL: Self = Self { planes: Spreading::ByPacket, spines: Spreading::ByPacket };
+}
+
+/// Limit of the transfers that a rank has in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransferLimit {
+    /// Largest number of transfers in flight.
+    pub in_flight: NonZeroUsize,
+    /// Time that a transfer is in flight beside its begin, its path and its bytes: the path of its acknowledgement.
+    pub end_ns: f64,
+}
+
 /// Properties of the fabric for estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fabric {
     /// Kind of the topology.
     pub kind: TopologyKind,
-    /// Planes of a star, or of leaves and spines, over which a rank's traffic spreads.
+    /// Planes of a star, or of leaves and spines. `spread` decides how many of them a rank's traffic uses.
     pub planes: u32,
+    /// Use of planes and spines.
+    pub spread: Spread,
     /// Time from a put to its signal at a neighbour, without data: "alpha". Ranks of one leaf are neighbours, and a path to another leaf takes two
     /// such times.
     pub alpha_ns: f64,
@@ -153,8 +192,15 @@ pub struct Fabric {
     /// Time per byte of the shared memory of one server. All ranks of the server share it.
     pub local_ns_per_byte: f64,
     /// Time that a rank takes to reduce one byte of an operand into its values: "gamma". Zero if computing costs
-    /// nothing, as in virtual time.
+    /// nothing, as in virtual time without a model of the device.
     pub reduce_ns_per_byte: f64,
+    /// Time per byte that a rank reads or writes in its own memory to reduce and to copy. The longer one of this time and that of
+    /// `reduce_ns_per_byte` counts. Zero if a measured `reduce_ns_per_byte` contains it.
+    pub memory_ns_per_byte: f64,
+    /// Time from the request of a transfer to its begin, if `alpha_ns` does not contain it. It counts once for all hops.
+    pub begin_ns: f64,
+    /// Limit of a rank's transfers in flight; `None` without one.
+    pub transfer_limit: Option<TransferLimit>,
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::collective::Collective;
 use crate::partition::Parts;
 use crate::schedule::{Buffer, Program, Span};
@@ -52,7 +54,7 @@ impl Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     length: usize,
-    pieces: Vec<(usize, usize, Line)>,
+    pieces: SmallVec<[(usize, usize, Line); 1]>,
 }
 
 /// Sums of the lines of the ranks below each rank, and of all: one more than there are ranks.
@@ -190,7 +192,7 @@ impl Values {
     fn plus(&self, other: &Self) -> Self {
         let (mut left, mut right) = (self.pieces.iter().copied(), other.pieces.iter().copied());
         let (mut of_left, mut of_right) = (left.next(), right.next());
-        let mut pieces = Vec::with_capacity(self.pieces.len().max(other.pieces.len()));
+        let mut pieces = SmallVec::with_capacity(self.pieces.len().max(other.pieces.len()));
         while let (Some((left_start, left_end, left_line)), Some((right_start, right_end, right_line))) =
             (of_left, of_right)
         {
@@ -341,10 +343,10 @@ mod tests {
         assert_eq!(memory.buffers[Buffer::Output as usize].len(), 1, "equal pieces are one");
         memory.add(of(Buffer::Output, 4..6), &part);
         assert_eq!(memory.buffers[Buffer::Output as usize].len(), 3);
-        memory.write(of(Buffer::Output, 2..8), &Values { length: 6, pieces: Vec::new() });
+        memory.write(of(Buffer::Output, 2..8), &Values { length: 6, pieces: SmallVec::new() });
         let found = memory.read(of(Buffer::Output, 1..9));
-        assert_eq!(found.pieces, [(0, 1, line(1).shifted(1)), (7, 8, line(1).shifted(1))]);
+        assert_eq!(found.pieces[..], [(0, 1, line(1).shifted(1)), (7, 8, line(1).shifted(1))]);
         memory.add(of(Buffer::Output, 0..4), &memory.read(of(Buffer::Input, 0..4)));
-        assert_eq!(memory.read(of(Buffer::Output, 0..4)).pieces, [(0, 2, line(1).plus(line(1)))]);
+        assert_eq!(memory.read(of(Buffer::Output, 0..4)).pieces[..], [(0, 2, line(1).plus(line(1)))]);
     }
 }

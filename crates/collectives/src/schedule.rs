@@ -26,6 +26,8 @@
 use core::fmt;
 use core::ops::Range;
 
+use smallvec::SmallVec;
+
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
 use crate::partition::Parts;
@@ -184,17 +186,23 @@ impl Local {
     }
 }
 
+/// Transfers that one step waits for or issues. Most steps have one.
+pub type Transfers = SmallVec<[TransferId; 4]>;
+
+/// Local work of one step. Most steps have one piece.
+pub type Pieces = SmallVec<[Local; 1]>;
+
 /// One step of one rank: wait, then work, then send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Round of the algorithm, for reading; several steps of a rank may share one.
     pub round: u32,
     /// Transfers to this rank that must have arrived before the step starts.
-    pub waits: Vec<TransferId>,
+    pub waits: Transfers,
     /// Local work, in this order.
-    pub work: Vec<Local>,
+    pub work: Pieces,
     /// Transfers from this rank, issued in this order without waiting for each other.
-    pub sends: Vec<TransferId>,
+    pub sends: Transfers,
 }
 
 /// The program of one rank: its steps and the sizes of its buffers.
@@ -374,6 +382,8 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
 
     fn span(range: Range<usize>) -> Span {
@@ -383,8 +393,12 @@ mod tests {
     #[test]
     fn a_cursor_waits_then_works_then_sends_and_passes_empty_steps() {
         let work = Local::Copy { source: span(0..1), target: span(1..2) };
-        let step =
-            Step { round: 0, waits: vec![TransferId(4)], work: vec![work], sends: vec![TransferId(7)] };
+        let step = Step {
+            round: 0,
+            waits: smallvec![TransferId(4)],
+            work: smallvec![work],
+            sends: smallvec![TransferId(7)],
+        };
         let program = Program { steps: vec![Step::default(), step.clone(), step], ..Program::default() };
         let mut cursor = Cursor::default();
         let mut seen = Vec::new();

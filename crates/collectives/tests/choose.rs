@@ -4,7 +4,7 @@
 
 use std::num::NonZeroUsize;
 
-use rackloom_collectives::choose::{Choice, Fabric, TopologyKind, choose};
+use rackloom_collectives::choose::{Choice, Fabric, Spread, TopologyKind, TransferLimit, choose};
 use rackloom_collectives::schedule::{Local, Program};
 use rackloom_collectives::{Algorithm, Collective, Refused, Request, build};
 
@@ -16,11 +16,15 @@ fn fabric(kind: TopologyKind) -> Fabric {
     Fabric {
         kind,
         planes: 1,
+        spread: Spread::EQUAL,
         alpha_ns: ALPHA_NS,
         link_ns_per_byte: 1.0 / RATE,
         local_alpha_ns: 100.0,
         local_ns_per_byte: 0.001,
         reduce_ns_per_byte: 0.0,
+        memory_ns_per_byte: 0.0,
+        begin_ns: 0.0,
+        transfer_limit: None,
     }
 }
 
@@ -36,6 +40,9 @@ fn time_ns(choice: &Choice, algorithm: Algorithm) -> f64 {
     choice.estimates.iter().find(|estimate| estimate.algorithm == algorithm).unwrap().time_ns
 }
 
+/// Function that counts elements of a program.
+type ElementsOf = fn(&Program) -> usize;
+
 /// Elements that a program reduces into others.
 fn reduced_elements(program: &Program) -> usize {
     let work = program.steps.iter().flat_map(|step| &step.work);
@@ -45,6 +52,12 @@ fn reduced_elements(program: &Program) -> usize {
         Local::Fold { target, .. } => (program.sources(work).len() - 1) * target.length,
     });
     reduced.sum()
+}
+
+/// Elements that a program reads and writes to reduce and to copy.
+fn moved_elements(program: &Program) -> usize {
+    let work = program.steps.iter().flat_map(|step| &step.work);
+    work.map(|work| program.amounts(work).0 * work.target().length).sum()
 }
 
 fn assert_close(found: f64, expected: f64, what: &str) {
@@ -171,6 +184,40 @@ fn planes_of_a_star_share_the_bytes_but_not_the_latency() {
     assert_close(4.0 * with(&four), with(&one), "a quarter of the time on the links");
 }
 
+/// The rates of memory and of the arithmetic both limit a reduction, and the slower one counts.
+#[test]
+fn the_slower_one_of_memory_and_arithmetic_counts() {
+    let mesh = fabric(TopologyKind::Mesh);
+    let of =
+        |fabric: &Fabric| time_ns(&chosen(Collective::AllReduce, 8, 1 << 20, fabric), Algorithm::OneShot);
+    let with = |reduce_ns_per_byte, memory_ns_per_byte| {
+        of(&Fabric { reduce_ns_per_byte, memory_ns_per_byte, ..mesh }) - of(&mesh)
+    };
+    // Seven reductions; eight reads and a write.
+    assert_close(with(1.0, 0.5), f64::from(7 << 20), "arithmetic");
+    assert_close(with(0.5, 1.0), f64::from(9 << 20), "memory");
+}
+
+#[test]
+fn one_transfer_in_flight_makes_messages_follow_each_other() {
+    let mesh = fabric(TopologyKind::Mesh);
+    let limit = |in_flight| {
+        let in_flight = NonZeroUsize::new(in_flight).unwrap();
+        Fabric { transfer_limit: Some(TransferLimit { in_flight, end_ns: 600.0 }), ..mesh }
+    };
+    let of =
+        |fabric: &Fabric, algorithm| time_ns(&chosen(Collective::AllReduce, 8, 1 << 20, fabric), algorithm);
+    let transfer = ALPHA_NS + 600.0 + 1_048_576.0 / RATE;
+    assert_close(of(&limit(1), Algorithm::OneShot), 7.0 * transfer, "one after the other");
+    assert_eq!(of(&limit(7), Algorithm::Ring), of(&mesh, Algorithm::Ring), "a ring needs one at a time");
+    let step = ALPHA_NS + 600.0 + 131_072.0 / RATE;
+    assert_close(
+        of(&limit(1), Algorithm::Ring),
+        14.0 * step,
+        "the next one begins when the last one is acknowledged",
+    );
+}
+
 #[test]
 fn a_broadcast_is_cut_into_as_many_segments_as_pay() {
     let ring = fabric(TopologyKind::Ring);
@@ -216,16 +263,22 @@ fn estimates_match_the_reductions_of_the_busiest_rank() {
         let mesh = fabric(TopologyKind::Mesh);
         let still = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..mesh };
         let still = Fabric { local_alpha_ns: 0.0, local_ns_per_byte: 0.0, ..still };
-        let choice = choose(&request, 1, &Fabric { reduce_ns_per_byte: 1.0, ..still }).unwrap();
-        for estimate in choice.estimates {
-            let schedule = build(&request, estimate.algorithm).unwrap();
-            let reduced = schedule.programs.iter().map(reduced_elements).max().unwrap() as f64;
-            let what = format!("{collective} of {ranks} by {}", estimate.algorithm);
-            assert!(
-                (reduced - estimate.time_ns).abs() <= ranks as f64,
-                "{what}: {reduced}, not {}",
-                estimate.time_ns
-            );
+        let reducing = Fabric { reduce_ns_per_byte: 1.0, ..still };
+        let moving = Fabric { memory_ns_per_byte: 1.0, ..still };
+        let elements_of: [(&str, _, ElementsOf); 2] =
+            [("reduced", reducing, reduced_elements), ("moved", moving, moved_elements)];
+        for (name, fabric, elements_of) in elements_of {
+            for estimate in choose(&request, 1, &fabric).unwrap().estimates {
+                let schedule = build(&request, estimate.algorithm).unwrap();
+                let counted = schedule.programs.iter().map(elements_of).max().unwrap() as f64;
+                let what = format!("{collective} of {ranks} by {}", estimate.algorithm);
+                // Parts of unequal length differ by an element, of which each is moved three times.
+                assert!(
+                    (counted - estimate.time_ns).abs() <= 3.0 * ranks as f64,
+                    "{what}: {counted} {name}, not {}",
+                    estimate.time_ns
+                );
+            }
         }
     }
 }

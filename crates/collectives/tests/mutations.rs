@@ -3,10 +3,9 @@
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::schedule::{Pieces, Transfers};
 use rackloom_collectives::verify::{Finding, verify};
-use rackloom_collectives::{
-    Algorithm, Buffer, Collective, Local, Operands, Request, Schedule, Span, TransferId, build,
-};
+use rackloom_collectives::{Algorithm, Buffer, Collective, Local, Operands, Request, Schedule, Span, build};
 
 const RANKS: usize = 6;
 const ELEMENTS: usize = 20;
@@ -54,7 +53,7 @@ fn step_of(schedule: &Schedule, mut position: usize) -> Option<(usize, usize)> {
 }
 
 /// Returns the `position`th piece of local work of all ranks.
-fn work_of(schedule: &mut Schedule, mut position: usize) -> Option<(&mut Vec<Local>, usize)> {
+fn work_of(schedule: &mut Schedule, mut position: usize) -> Option<(&mut Pieces, usize)> {
     for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
         if position < step.work.len() {
             return Some((&mut step.work, position));
@@ -293,7 +292,7 @@ fn a_transfer_that_both_sides_forget() {
 fn ranks_that_wait_for_each_other() {
     let mut schedule = schedule(Collective::AllToAll, Algorithm::Direct);
     for program in &mut schedule.programs {
-        let waits: Vec<TransferId> =
+        let waits: Transfers =
             program.steps.iter_mut().flat_map(|step| std::mem::take(&mut step.waits)).collect();
         program.steps[0].waits = waits;
     }

@@ -309,7 +309,7 @@ mod tests {
             let mut schedule = schedule(collective, 3, 1, 40, Slots { elements: 2, rounds: 2 });
             let giver = 1;
             let steps = &mut schedule.programs[giver].steps;
-            let late: Vec<_> = steps.iter_mut().flat_map(|step| std::mem::take(&mut step.waits)).collect();
+            let late = steps.iter_mut().flat_map(|step| std::mem::take(&mut step.waits)).collect();
             steps.push(Step { waits: late, ..Step::default() });
             let findings = verify(&schedule).unwrap_err();
             assert!(

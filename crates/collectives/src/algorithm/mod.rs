@@ -95,6 +95,8 @@ mod tests {
         let reason = |request: &Request<'_>, algorithm| build(request, algorithm).unwrap_err().to_string();
         let refused = reason(&request(Collective::AllToAll, 4), Algorithm::Ring);
         assert_eq!(refused, "ring cannot do all-to-all; hint: all-to-all is done by direct, pairwise");
+        let refused = reason(&request(Collective::Broadcast { root: 0 }, 4), Algorithm::Ring);
+        assert!(refused.contains("; hint: broadcast is done by "), "{refused}");
         assert_eq!(
             reason(&request(Collective::AllReduce, 0), Algorithm::Ring),
             "0 ranks; hint: between 1 and 16384"

@@ -89,8 +89,9 @@ impl Refused {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Unsuitable { collective, algorithm, by } => Reason::new(
-                format!("{algorithm} cannot do {collective}"),
-                format!("{collective} is done by {by}"),
+                // Every root has the same algorithms.
+                format!("{algorithm} cannot do {}", collective.kind()),
+                format!("{} is done by {by}", collective.kind()),
             ),
             Self::Ranks(ranks) => Reason::new(format!("{ranks} ranks"), format!("between 1 and {RANKS_MAX}")),
             Self::Root { root, ranks } => {
