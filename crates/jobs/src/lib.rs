@@ -21,6 +21,7 @@
 pub mod arrays;
 mod build;
 pub mod collective;
+mod elided;
 mod idle;
 pub mod job;
 pub mod litmus;

@@ -13,6 +13,7 @@ use rackloom_protocol::{
 };
 use thiserror::Error;
 
+use crate::elided;
 use crate::job::{Job, Output, Portion};
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::pattern::Pattern;
@@ -30,6 +31,9 @@ const LANDING: RegionId = RegionId(4);
 const COUNTS: RegionId = RegionId(5);
 /// Maximum number of outstanding operations per rank.
 const OUTSTANDING_MAX: usize = 1_024;
+/// Checks of a rank whose memory keeps no payload.
+const CHECKS: &str = "each line of the trace ended without an error, and each rank counted as many puts and additions of each other rank as the \
+                      trace has";
 const PURPOSE: u64 = 0x7472_6163_6531;
 
 /// Settings of a trace's job. They are equal for every rank.
@@ -138,6 +142,8 @@ struct Trace {
     began: Option<Instant>,
     ended: Option<Instant>,
     verified_bytes: u64,
+    /// True once the check has ended on memory that keeps no payload.
+    is_elided: bool,
     mismatches: Vec<Mismatch>,
 }
 
@@ -173,6 +179,7 @@ impl Trace {
             began: None,
             ended: None,
             verified_bytes: 0,
+            is_elided: false,
             mismatches: Vec::new(),
         }
     }
@@ -253,6 +260,7 @@ impl Trace {
                 }
             }
         }
+        self.is_elided = poll.memory.elided_bytes(INBOX).is_some();
         Ok(())
     }
 
@@ -346,6 +354,7 @@ impl Play for Trace {
 
     fn contribute(&self, result: &mut JobResult) {
         result.verified_bytes += self.verified_bytes;
+        result.notes.extend(self.is_elided.then(|| elided::note(CHECKS)));
         result.mismatch_count += self.mismatches.len() as u64;
         result.mismatches.extend(self.mismatches.iter().cloned());
         result.traffic = Some(TrafficPart {

@@ -43,6 +43,7 @@ pub(super) fn settings(
         local: fabric::slowest_local_path(plan),
         topology,
         planes,
+        spread: rackloom_plan::spread(&plan.paths.config()),
         link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
         common: Some(common.clone()),
@@ -63,7 +64,10 @@ fn algorithms(
     let segments = NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN);
     let algorithm = |kind: &AlgorithmKind| match kind {
         AlgorithmKind::InSwitch => {
-            switches.map(|switches| Algorithm::InSwitch { switches }).ok_or(CollectiveError::NoUnits)
+            let units = Algorithm::InSwitch { switches: switches.unwrap_or(NonZeroUsize::MIN) };
+            // A collective that units never perform is refused for that reason, on any rack.
+            let can_help = units.does(job.collective.at(job.root.index()));
+            if switches.is_none() && can_help { Err(CollectiveError::NoUnits) } else { Ok(units) }
         }
         other => Ok(other.with_segments(segments)),
     };

@@ -112,11 +112,15 @@ fn fabric_of(plan: &Plan) -> Fabric {
     Fabric {
         kind,
         planes,
+        spread: rackloom_plan::spread(&plan.paths.config()),
         alpha_ns: hops * (latency_ps as f64 / 1000.0 + HOP_NS),
         link_ns_per_byte: ns_per_byte(fabric::slowest_bits_per_s(plan)).unwrap_or(LINK_NS_PER_BYTE),
         local_alpha_ns: latency_ns as f64,
         local_ns_per_byte: ns_per_byte(rate_bits_per_s).unwrap_or(0.0),
         reduce_ns_per_byte: 0.0,
+        memory_ns_per_byte: 0.0,
+        begin_ns: 0.0,
+        transfer_limit: None,
     }
 }
 

@@ -96,8 +96,8 @@ pub enum CollectiveError {
         what: String,
         /// Algorithm. If none was named: the one that needs least.
         algorithm: Algorithm,
-        /// Rank that needs most.
-        rank: usize,
+        /// The rank or the unit in a switch that needs most.
+        place: String,
         /// Memory that this rank needs.
         need: MemoryNeed,
         /// Memory of the smallest endpoint, in bytes.
@@ -137,12 +137,12 @@ impl CollectiveError {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Refused(refused) => refused.reason(),
-            Self::TooLarge { what, algorithm, rank, need, memory_bytes } => {
+            Self::TooLarge { what, algorithm, place, need, memory_bytes } => {
                 let MemoryNeed { input_bytes, output_bytes, scratch_bytes, overhead_bytes } = need;
                 let needed = need.total_bytes();
                 Reason::new(
                     format!(
-                        "{what} by {algorithm} needs {needed} bytes of memory at rank {rank} (input {input_bytes}, output \
+                        "{what} by {algorithm} needs {needed} bytes of memory at {place} (input {input_bytes}, output \
                          {output_bytes}, working space {scratch_bytes}, overhead {overhead_bytes}), there are {memory_bytes}"
                     ),
                     "raise `defaults.memory` in the rack file or make the array smaller",
@@ -164,8 +164,8 @@ impl CollectiveError {
                 "leave `adapt` out, or write `algorithm: auto`",
             ),
             Self::NoUnits => Reason::new(
-                "the rack has no switch to which each node is linked, which in-switch needs",
-                "take a star, or another algorithm",
+                "in-switch needs switches, and each node must be linked to each of them",
+                "take a star, link each node to each switch, or name another algorithm",
             ),
             Self::SeveralTenants => {
                 Reason::new("the ranks belong to several tenants", "a collective needs all nodes in one")
@@ -211,22 +211,35 @@ pub fn memory_needed(
     settings: &CollectiveSettings,
     ranks: usize,
 ) -> Result<Vec<MemoryNeed>, CollectiveError> {
-    plan(settings, ranks).map(|plan| plan.needs)
+    plan(settings, ranks, &mut drop).map(|plan| plan.needs)
 }
 
-pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
-    if settings.algorithms.len() > 1 { plan_for_all(settings, ranks) } else { plan_for_some(settings, ranks) }
+/// Plans the memory. `built` gets the schedule of each algorithm and size.
+pub(crate) fn plan(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    built: &mut dyn FnMut(Schedule),
+) -> Result<MemoryPlan, CollectiveError> {
+    if settings.algorithms.len() > 1 {
+        plan_for_all(settings, ranks, built)
+    } else {
+        plan_for_some(settings, ranks, built)
+    }
 }
 
 /// Plans for all named algorithms. Each must fit, because each is measured.
-fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
+fn plan_for_all(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    built: &mut dyn FnMut(Schedule),
+) -> Result<MemoryPlan, CollectiveError> {
     let mut needs = vec![MemoryNeed::default(); ranks + settings.switches()];
     for &algorithm in &settings.algorithms {
-        let own = needs_of(settings, ranks, algorithm)?;
+        let own = needs_of(settings, ranks, algorithm, built)?;
         needs = needs.iter().zip(own).map(|(all, own)| all.max(own)).collect();
         let most = needs.iter().enumerate().rev().max_by_key(|(_, need)| need.total_bytes());
         if let Some((rank, need)) = most.filter(|(_, need)| need.total_bytes() > settings.memory_bytes) {
-            return Err(too_large(settings, algorithm, rank, *need));
+            return Err(too_large(settings, ranks, algorithm, rank, *need));
         }
     }
     Ok(MemoryPlan { algorithms: settings.algorithms.clone(), needs })
@@ -234,21 +247,30 @@ fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPla
 
 fn too_large(
     settings: &CollectiveSettings,
+    ranks: usize,
     algorithm: Algorithm,
     rank: usize,
     need: MemoryNeed,
 ) -> CollectiveError {
     let largest = settings.sizes.iter().max().copied().unwrap_or(0);
     let what = format!("{} of {} bytes", settings.collective, largest * settings.element.bytes());
-    CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
+    let place = match rank.checked_sub(ranks) {
+        Some(unit) => format!("switch {unit}"),
+        None => format!("rank {rank}"),
+    };
+    CollectiveError::TooLarge { what, algorithm, place, need, memory_bytes: settings.memory_bytes }
 }
 
 /// Plans for at least one algorithm. Those that do not fit are left out.
-fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
+fn plan_for_some(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    built: &mut dyn FnMut(Schedule),
+) -> Result<MemoryPlan, CollectiveError> {
     let mut fitting: Option<MemoryPlan> = None;
     let mut least: Option<(Algorithm, usize, MemoryNeed)> = None;
     for algorithm in candidates(settings) {
-        let needs = needs_of(settings, ranks, algorithm)?;
+        let needs = needs_of(settings, ranks, algorithm, built)?;
         let union = match &fitting {
             Some(plan) => plan.needs.iter().zip(&needs).map(|(left, right)| left.max(*right)).collect(),
             None => needs.clone(),
@@ -267,7 +289,7 @@ fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPl
         }
     }
     let refused = || match least {
-        Some((algorithm, rank, need)) => too_large(settings, algorithm, rank, need),
+        Some((algorithm, rank, need)) => too_large(settings, ranks, algorithm, rank, need),
         None => CollectiveError::Refused(Refused::Ranks(ranks)),
     };
     fitting.ok_or_else(refused)
@@ -288,6 +310,7 @@ fn needs_of(
     settings: &CollectiveSettings,
     ranks: usize,
     algorithm: Algorithm,
+    built: &mut dyn FnMut(Schedule),
 ) -> Result<Vec<MemoryNeed>, CollectiveError> {
     let mut needs = vec![MemoryNeed::default(); ranks + settings.switches()];
     for &elements in &settings.sizes {
@@ -296,6 +319,7 @@ fn needs_of(
         for (rank, need) in needs.iter_mut().enumerate() {
             *need = need.max(need_of(settings, &schedule, rank));
         }
+        built(schedule);
     }
     Ok(needs)
 }
@@ -347,20 +371,20 @@ mod tests {
             algorithms: algorithms.to_vec(),
             ..settings(memory_bytes)
         };
-        let both = plan(&named(1 << 30, &[OneShot, Ring]), 8).unwrap();
+        let both = plan(&named(1 << 30, &[OneShot, Ring]), 8, &mut drop).unwrap();
         assert_eq!(both.algorithms, [OneShot, Ring]);
         for algorithm in [OneShot, Ring] {
             let alone = memory_needed(&named(1 << 30, &[algorithm]), 8).unwrap();
             assert!(both.needs.iter().zip(alone).all(|(both, own)| both.max(own) == *both));
         }
-        assert!(plan(&named(2 << 20, &[Ring]), 8).is_ok());
-        let error = plan(&named(2 << 20, &[Ring, OneShot]), 8).unwrap_err().to_string();
+        assert!(plan(&named(2 << 20, &[Ring]), 8, &mut drop).is_ok());
+        let error = plan(&named(2 << 20, &[Ring, OneShot]), 8, &mut drop).unwrap_err().to_string();
         assert!(error.contains("by one-shot needs"), "{error}");
     }
 
     #[test]
     fn an_algorithm_that_does_not_fit_is_no_choice() {
-        let algorithms = |memory_bytes| plan(&settings(memory_bytes), 8).unwrap().algorithms;
+        let algorithms = |memory_bytes| plan(&settings(memory_bytes), 8, &mut drop).unwrap().algorithms;
         assert!(algorithms(1 << 30).contains(&Algorithm::OneShot));
         let few = algorithms(2 << 20);
         assert!(!few.contains(&Algorithm::OneShot) && few.contains(&Algorithm::Ring), "{few:?}");

@@ -23,6 +23,7 @@ use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::symbols::{self, Symbols};
 use super::trials::{Trials, Tried};
+use crate::elided;
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::quantile::nearest_rank;
@@ -287,7 +288,7 @@ impl Performance {
             return Err("`payload` is elided, so there are no arrays and no snapshots".to_owned());
         }
         self.is_elided = true;
-        self.notes.push(symbols::NOTE.to_owned());
+        self.notes.push(elided::note(symbols::CHECKS));
         self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextLeg };
         Ok(None)
     }

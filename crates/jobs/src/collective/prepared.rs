@@ -20,6 +20,8 @@ use super::settings::CollectiveSettings;
 #[derive(Debug, Default)]
 struct Shared {
     memory_plan: OnceLock<Result<Arc<MemoryPlan>, CollectiveError>>,
+    /// Schedule that the memory plan has built, until the first rank uses it.
+    planned: Mutex<Option<Arc<Prepared>>>,
     /// Schedules that a rank uses now.
     schedules: Mutex<HashMap<(Algorithm, usize), Weak<Prepared>>>,
     /// Amounts of schedules, in use or not.
@@ -44,24 +46,39 @@ pub(crate) struct Prepared {
     index: OnceLock<Index>,
     /// Digests of the expected elements of each origin that a rank has checked.
     digests: Mutex<HashMap<Origin, u64>>,
-    /// Fingerprints of transfers in flight, by transfer and run.
-    flights: Mutex<HashMap<(TransferId, u64), Values>>,
+    /// Fingerprints of transfers in flight, by transfer. Created by the first one.
+    flights: OnceLock<Box<[Flight]>>,
     /// Sums of the fingerprints of the inputs of one run.
     sums: Mutex<Option<(u64, Arc<Sums>)>>,
 }
+
+/// Fingerprints of one transfer in flight, with the run that they belong to. Threads compute ranks at the same time, so each transfer has a
+/// lock of its own: two threads rarely need the same one. A barrier separates runs, so a transfer is in flight in one run at most.
+type Flight = Mutex<Option<(u64, Values)>>;
 
 impl Common {
     fn shared(&self) -> Arc<Shared> {
         self.content()
     }
 
-    /// Returns the memory plan of the job.
+    /// Returns the memory plan of the job. If there is one schedule only, it is kept for the first rank that uses it.
     pub(crate) fn memory_plan(
         &self,
         settings: &CollectiveSettings,
         ranks: usize,
     ) -> Result<Arc<MemoryPlan>, CollectiveError> {
-        self.shared().memory_plan.get_or_init(|| memory_plan::plan(settings, ranks).map(Arc::new)).clone()
+        let shared = self.shared();
+        let has_one = settings.algorithms.len() == 1 && settings.sizes.len() == 1;
+        let mut built = |schedule: Schedule| {
+            if has_one {
+                let key = (schedule.algorithm, schedule.elements);
+                let prepared = Arc::new(Prepared::new(schedule));
+                locked(&shared.schedules).insert(key, Arc::downgrade(&prepared));
+                *locked(&shared.planned) = Some(prepared);
+            }
+        };
+        let plan = || memory_plan::plan(settings, ranks, &mut built).map(Arc::new);
+        shared.memory_plan.get_or_init(plan).clone()
     }
 
     /// Returns the handle of a group of these ranks.
@@ -81,6 +98,7 @@ impl Common {
         let mut schedules = locked(&shared.schedules);
         let known = schedules.get(&(algorithm, elements)).and_then(Weak::upgrade);
         if let Some(prepared) = known {
+            locked(&shared.planned).take();
             return Ok(prepared);
         }
         let request = memory_plan::request(settings, ranks, elements);
@@ -156,14 +174,20 @@ impl Prepared {
         locked(&self.digests).insert(origin, digest);
     }
 
+    fn flight(&self, id: TransferId) -> &Flight {
+        let flights = || self.schedule.transfers.iter().map(|_| Flight::default()).collect();
+        &self.flights.get_or_init(flights)[id.index()]
+    }
+
     /// Records the fingerprints of a transfer that is sent.
     pub(crate) fn send(&self, id: TransferId, run: u64, values: Values) {
-        locked(&self.flights).insert((id, run), values);
+        *locked(self.flight(id)) = Some((run, values));
     }
 
     /// Takes the fingerprints of a transfer that has arrived. `None` if it was not sent.
     pub(crate) fn receive(&self, id: TransferId, run: u64) -> Option<Values> {
-        locked(&self.flights).remove(&(id, run))
+        let taken = locked(self.flight(id)).take_if(|(of_run, _)| *of_run == run);
+        taken.map(|(_, values)| values)
     }
 
     /// Returns the sums of the fingerprints of the inputs in a run. `line` returns those of a rank.
@@ -186,7 +210,7 @@ impl Prepared {
 
 #[cfg(test)]
 mod tests {
-    use rackloom_collectives::choose::TopologyKind;
+    use rackloom_collectives::choose::{Spread, TopologyKind};
 
     use super::*;
 
@@ -199,6 +223,24 @@ mod tests {
         drop((first, second));
         assert_eq!(schedule(64).schedule.elements, 64);
         assert!(locked(&common.shared().schedules).len() <= 2, "schedules without a user are dropped");
+    }
+
+    #[test]
+    fn the_only_schedule_is_built_once_and_released_by_its_last_user() {
+        let settings = CollectiveSettings {
+            algorithms: vec![Algorithm::Ring],
+            sizes: vec![64],
+            ..CollectiveSettings::default()
+        };
+        let common = Common::default();
+        common.memory_plan(&settings, 4).unwrap();
+        let planned = locked(&common.shared().planned).as_ref().map(Arc::as_ptr).unwrap();
+        let used = common.schedule(&settings, 4, Algorithm::Ring, 64).unwrap();
+        assert_eq!((Arc::as_ptr(&used), Arc::strong_count(&used)), (planned, 1));
+        let several = CollectiveSettings { sizes: vec![64, 32], ..settings };
+        let common = Common::default();
+        common.memory_plan(&several, 4).unwrap();
+        assert!(locked(&common.shared().planned).is_none(), "schedules of several sizes are not kept");
     }
 
     #[test]
@@ -219,11 +261,15 @@ mod tests {
         let fabric = |alpha_ns, link_ns_per_byte| Fabric {
             kind: TopologyKind::Ring,
             planes: 1,
+            spread: Spread::EQUAL,
             alpha_ns,
             link_ns_per_byte,
             local_alpha_ns: 0.0,
             local_ns_per_byte: 0.0,
             reduce_ns_per_byte: 0.0,
+            memory_ns_per_byte: 0.0,
+            begin_ns: 0.0,
+            transfer_limit: None,
         };
         let choice = |fabric| common.choice(&settings, 8, 1 << 20, &fabric).unwrap();
         let (late, slow) = (choice(fabric(1e9, 0.001)), choice(fabric(1.0, 10.0)));

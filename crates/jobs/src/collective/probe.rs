@@ -3,7 +3,7 @@
 //!
 //! Alpha is half the round trip of a put without data and its echo. Beta is the additional time of a large put, per
 //! byte. Gamma is the time to reduce a byte into own memory, measured as the time between two polls. In virtual time it
-//! is zero. Memory that reduces by itself does so here, too. Each value is the median of a few measurements, after two
+//! is the time of the model of the device, and almost zero without one. Memory that reduces by itself does so here, too. Each value is the median of a few measurements, after two
 //! that do not count. Every rank must choose by the same numbers, so rank 0 writes them into the memory of all ranks.
 //! The partner is in another server if there is one: memory may be shared within a server, so its speed is not that of
 //! the fabric. The two may still be closer to each other than other ranks are. Estimates count hops separately.
@@ -222,6 +222,8 @@ impl Probe {
             self.reduced_ns.push(poll.now.since(self.begun));
         }
         (self.is_reducing, self.begun) = (true, poll.now);
+        // In virtual time this is the work of the device. Two reads and a write of each byte, as of a reduction in a run.
+        poll.memory.note_work(3 * PROBE_BYTES, PROBE_BYTES);
         if self.is_combined(poll)? {
             return Ok(Probed::Again);
         }

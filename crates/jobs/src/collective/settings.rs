@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rackloom_collectives::choose::TopologyKind;
+use rackloom_collectives::choose::{Spread, TopologyKind};
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::LocalPath;
 
@@ -45,8 +45,10 @@ pub struct CollectiveSettings {
     pub local: LocalPath,
     /// Kind of the rack's topology.
     pub topology: TopologyKind,
-    /// Number of planes of a star.
+    /// Number of planes of a star, or of leaves and spines.
     pub planes: u32,
+    /// Use of planes and spines.
+    pub spread: Spread,
     /// Rate of the slowest link in one direction; `None` unless every link states a rate.
     pub link_bits_per_s: Option<u64>,
     /// Memory of the smallest endpoint, in bytes.
@@ -112,6 +114,7 @@ impl Default for CollectiveSettings {
             local: LocalPath::default(),
             topology: TopologyKind::Custom,
             planes: 1,
+            spread: Spread::default(),
             link_bits_per_s: None,
             memory_bytes: 64 << 20,
             common: None,

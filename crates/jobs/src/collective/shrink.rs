@@ -95,10 +95,10 @@ fn must_fit(
     // `auto` uses as many algorithms as fit beside the areas.
     let whole = CollectiveSettings { memory_bytes: left, ..settings.clone() };
     memory_needed(&whole, ranks).map(|_| ()).map_err(|error| match error {
-        CollectiveError::TooLarge { what, rank, need: of_whole, .. } => {
+        CollectiveError::TooLarge { what, place, need: of_whole, .. } => {
             let overhead_bytes = of_whole.overhead_bytes + areas_bytes;
             let need = MemoryNeed { overhead_bytes, ..of_whole };
-            CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
+            CollectiveError::TooLarge { what, algorithm, place, need, memory_bytes: settings.memory_bytes }
         }
         other => other,
     })

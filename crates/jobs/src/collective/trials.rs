@@ -303,7 +303,7 @@ fn trials_of(
 
 #[cfg(test)]
 mod tests {
-    use rackloom_collectives::choose::{self, TopologyKind};
+    use rackloom_collectives::choose::{self, Spread, TopologyKind};
 
     use super::*;
     use crate::collective::memory_plan;
@@ -311,11 +311,15 @@ mod tests {
     const FABRIC: Fabric = Fabric {
         kind: TopologyKind::Mesh,
         planes: 1,
+        spread: Spread::EQUAL,
         alpha_ns: 1_000.0,
         link_ns_per_byte: 1.0,
         local_alpha_ns: 1_000.0,
         local_ns_per_byte: 1.0,
         reduce_ns_per_byte: 1.0,
+        memory_ns_per_byte: 0.0,
+        begin_ns: 0.0,
+        transfer_limit: None,
     };
 
     fn settings(sizes: &[usize]) -> CollectiveSettings {

@@ -80,6 +80,12 @@ impl Exchange {
         if matches!(self.case.operation, PairOperation::Send) { self.messages } else { 0 }
     }
 
+    /// Returns the bytes of all messages of this case to a rank. A message that is sent back has as many.
+    pub(crate) fn bytes_to(&self, rank: u16) -> u64 {
+        let is_answered = self.case.operation == PairOperation::Send && rank == self.case.from;
+        if rank == self.case.target() || is_answered { self.messages * self.case.bytes } else { 0 }
+    }
+
     /// Returns the time per message in nanoseconds.
     pub(crate) fn time_ns(&self) -> f64 {
         let took_ns = self.begun.map_or(0, |begun| self.ended.since(begun)) as f64;

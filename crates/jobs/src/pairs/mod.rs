@@ -15,6 +15,7 @@ use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Comparison, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
+use crate::elided;
 use crate::job::{Job, Output, Portion};
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::pattern::Pattern;
@@ -26,6 +27,9 @@ pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};
 
 /// Maximum number of outstanding messages in a bandwidth job.
 const OUTSTANDING_MAX: usize = 16;
+/// Checks of a rank whose memory keeps no payload.
+const CHECKS: &str =
+    "each message ended without an error, and as many bytes arrived at each rank as were due";
 const BLOCK_BYTES: usize = 64 << 10;
 const POLL_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of mismatches that are reported one by one.
@@ -154,6 +158,10 @@ struct Measurement {
     /// Value of the counting words before the current case.
     base: u64,
     verified_bytes: u64,
+    /// Bytes of all messages to this rank in the cases that have ended.
+    due_bytes: u64,
+    /// True once a case has been checked on memory that keeps no payload.
+    is_elided: bool,
     wrong: u64,
     mismatches: Vec<Mismatch>,
     rows: Vec<SweepRow>,
@@ -171,6 +179,8 @@ impl Measurement {
             stage: Stage::Fill { done: 0 },
             base: 0,
             verified_bytes: 0,
+            due_bytes: 0,
+            is_elided: false,
             wrong: 0,
             mismatches: Vec::new(),
             rows: Vec::new(),
@@ -249,6 +259,9 @@ impl Measurement {
     }
 
     fn check(&mut self, poll: &mut Poll<'_>, case: Case) -> Result<Option<Step>, String> {
+        if let (Stage::Check { done: 0, .. }, Some(found)) = (&self.stage, poll.memory.elided_bytes(TARGET)) {
+            self.check_number(found)?;
+        }
         let pattern = self.pattern(case.source());
         let Stage::Check { done, wrong, .. } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
@@ -291,6 +304,16 @@ impl Measurement {
             self.row(poll.job_group, &exchange, wrong);
         }
         Ok(None)
+    }
+
+    /// Compares the number of bytes that have arrived, where memory keeps no payload.
+    fn check_number(&mut self, found: u64) -> Result<(), String> {
+        let due = self.due_bytes;
+        if found != due {
+            return Err(format!("{found} bytes of messages arrived, and {due} are due"));
+        }
+        self.is_elided = true;
+        Ok(())
     }
 
     /// Adds the row of a case that has been checked, if this rank took part.
@@ -359,6 +382,7 @@ impl Play for Measurement {
             }
             (Stage::BeforeCheck(exchange), Some(_)) => {
                 self.base += exchange.counted();
+                self.due_bytes += exchange.bytes_to(self.rank);
                 Stage::Check { exchange, done: 0, wrong: 0 }
             }
             (stage, _) => stage,
@@ -380,6 +404,7 @@ impl Play for Measurement {
 
     fn contribute(&self, result: &mut JobResult) {
         result.verified_bytes += self.verified_bytes;
+        result.notes.extend(self.is_elided.then(|| elided::note(CHECKS)));
         result.mismatches.extend(self.mismatches.iter().cloned());
         result.mismatch_count += self.wrong;
         result.sweep.extend(self.rows.iter().cloned());

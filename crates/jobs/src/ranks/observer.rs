@@ -22,7 +22,10 @@ pub(crate) struct Observer {
 /// Latencies since the last look. A list is short where a histogram of all latencies has to be searched and cleared at each look.
 #[derive(Debug, Default)]
 struct Recent {
+    /// Operations that ended, with those that ended with an error.
     count: u64,
+    /// Operations among them that have a latency: those without an error.
+    timed: u64,
     /// Two to this power is the distance of two operations whose latencies are kept.
     spread: u32,
     latencies_ns: Vec<u64>,
@@ -47,8 +50,11 @@ impl Observer {
 
     /// Records the end of an operation.
     pub(crate) fn record(&mut self, span: Span) {
-        if self.recording.has_latencies && span.error.is_none() {
-            self.recent.record(span.ended.since(span.begun));
+        if self.recording.has_latencies {
+            self.recent.count += 1;
+            if span.error.is_none() {
+                self.recent.record(span.ended.since(span.begun));
+            }
         }
         if self.spans.len() < self.recording.spans_max {
             self.spans.push(span);
@@ -85,7 +91,7 @@ impl Observer {
 
 impl Recent {
     fn record(&mut self, latency_ns: u64) {
-        if self.count.is_multiple_of(1 << self.spread) {
+        if self.timed.is_multiple_of(1 << self.spread) {
             if self.latencies_ns.len() == RECENT_MAX {
                 let mut is_kept = false;
                 self.latencies_ns.retain(|_| {
@@ -96,12 +102,12 @@ impl Recent {
             }
             self.latencies_ns.push(latency_ns);
         }
-        self.count += 1;
+        self.timed += 1;
     }
 
     fn take(&mut self) -> RecentOperations {
         let count = std::mem::take(&mut self.count);
-        self.spread = 0;
+        (self.timed, self.spread) = (0, 0);
         self.latencies_ns.sort_unstable();
         let quantile = |share| nearest_rank(&self.latencies_ns, share).unwrap_or(0);
         let recent = RecentOperations { count, p50_ns: quantile(0.5), p99_ns: quantile(0.99) };
@@ -125,7 +131,8 @@ mod tests {
         observer.record(put(0, 10));
         observer.record(put(0, 30));
         observer.record(Span { error: Some("unreachable"), ..put(0, 900) });
-        assert_eq!(observer.take_recent(), RecentOperations { count: 2, p50_ns: 10, p99_ns: 30 });
+        let recent = RecentOperations { count: 3, p50_ns: 10, p99_ns: 30 };
+        assert_eq!(observer.take_recent(), recent, "an error has ended, and has no latency");
         assert_eq!(observer.take_recent(), RecentOperations::default());
         observer.record(put(40, 60));
         assert_eq!(observer.take_recent().p50_ns, 20);
@@ -137,6 +144,7 @@ mod tests {
         let mut recent = Recent::default();
         let many = 20 * RECENT_MAX as u64;
         (1..=many).for_each(|latency_ns| recent.record(latency_ns));
+        recent.count = many;
         assert!((RECENT_MAX / 2..=RECENT_MAX).contains(&recent.latencies_ns.len()));
         let taken = recent.take();
         assert_eq!(taken.count, many);

@@ -14,6 +14,9 @@ use crate::report::Mismatch;
 /// Bytes that are filled or compared at a time.
 pub(super) const BLOCK_BYTES: u64 = 1 << 20;
 
+/// Checks of a rank whose memory keeps no payload.
+pub(super) const CHECKS: &str = "each rank counted as many messages and transfers of each sender as it had to send, and as many bytes arrived";
+
 const PURPOSE: u64 = 0x776f_726b_6c64;
 
 /// Returns the bytes of all messages from `offset` on.

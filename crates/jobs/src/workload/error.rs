@@ -107,6 +107,10 @@ impl WorkloadError {
             Self::Refused { group, reason } => {
                 Reason::new(format!("collective of group {group}: {}", reason.message), reason.hint.clone())
             }
+            Self::Unsuitable { algorithms, .. } if algorithms == "in-switch" => Reason::new(
+                "--algorithm in-switch: switches take no part in workloads",
+                "leave --algorithm out, or measure the collective alone: `--collective NAME --algorithm in-switch`",
+            ),
             Self::Unsuitable { algorithms, collectives } => Reason::new(
                 format!("--algorithm {algorithms}: the workload has no collective that it can perform"),
                 format!("its collectives are {collectives}; leave --algorithm out, or name one for them"),

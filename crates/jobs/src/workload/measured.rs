@@ -2,7 +2,9 @@
 
 use rackloom_control::report::{PhasePart, WorkloadPart};
 use rackloom_protocol::Instant;
-use rackloom_workloads::{RankOperations, Workload};
+use rackloom_workloads::RankOperations;
+
+use super::prepared::Prepared;
 
 /// Measurements of one rank.
 #[derive(Clone, Debug)]
@@ -11,10 +13,12 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn new(workload: &Workload, operations: &RankOperations) -> Self {
+    pub(super) fn new(prepared: &Prepared, operations: &RankOperations) -> Self {
+        let workload = &prepared.workload;
         let phase = |name: &String| PhasePart { name: name.clone(), ..PhasePart::default() };
         let part = WorkloadPart {
             name: workload.name.clone(),
+            ranks_stated: prepared.ranks_stated as u64,
             operations: operations.operations().len() as u64,
             phases: workload.phases.iter().map(phase).collect(),
             ..WorkloadPart::default()

@@ -41,6 +41,7 @@ use self::measured::Measured;
 use self::messages::{Received, Receives, Sends};
 use self::order::Order;
 use self::prepared::RankTable;
+use crate::elided;
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
@@ -131,7 +132,7 @@ impl Performer {
             sends: Sends::new(table),
             receives: Receives::new(table),
             groups: Groups::new(table),
-            measured: Measured::new(&prepared.workload, operations),
+            measured: Measured::new(&prepared, operations),
             verified_bytes: 0,
             is_elided: false,
             mismatch: None,
@@ -380,6 +381,7 @@ impl Play for Performer {
         result.mismatches.extend(self.mismatch.clone());
         result.workload = Some(self.measured.part());
         result.notes.extend(self.prepared.algorithms());
+        result.notes.extend(self.is_elided.then(|| elided::note(check::CHECKS)));
     }
 
     fn output(&self) -> Option<Output> {

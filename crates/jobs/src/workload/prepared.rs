@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rackloom_plan::DeviceModel;
-use rackloom_workloads::{RankOperations, Work, Workload};
+use rackloom_workloads::{RankOperations, Work, Workload, check_durations};
 
 use super::durations;
 use super::error::WorkloadError;
@@ -34,6 +34,8 @@ pub(crate) struct Rack<'a> {
 pub struct Prepared {
     /// The workload, with an entry for each GPU node of the rack. All of its computations are durations.
     pub(super) workload: Workload,
+    /// Ranks that the workload states. The rack may have more nodes.
+    pub(super) ranks_stated: usize,
     /// Tables by rank.
     pub(super) tables: Vec<RankTable>,
     pub(super) lanes: Vec<Lane>,
@@ -133,12 +135,15 @@ impl Prepared {
         }
         workload.ranks.resize_with(nodes, RankOperations::default);
         durations::state(&mut workload, rack.ranks, rack.devices)?;
+        if let Err(first) = check_durations(&workload) {
+            return Err(WorkloadError::Inconsistent { name: workload.name, first });
+        }
         let mut tables = channels(&workload);
         let lanes = queues(&workload, &mut tables, rack)?;
         for (rank, table) in tables.iter_mut().enumerate() {
             table.measure(&workload.ranks[rank], &lanes);
         }
-        let prepared = Self { workload, tables, lanes };
+        let prepared = Self { workload, ranks_stated: ranks, tables, lanes };
         prepared.must_fit(rack)?;
         Ok(prepared)
     }

@@ -145,11 +145,15 @@ impl Performance {
         Fabric {
             kind: self.settings.topology,
             planes: self.settings.planes,
+            spread: self.settings.spread,
             alpha_ns: measured.alpha_ns,
             link_ns_per_byte: measured.ns_per_byte,
             local_alpha_ns: latency_ns as f64,
             local_ns_per_byte: rate_bits_per_s.map_or(0.0, |rate| 8e9 / rate as f64),
             reduce_ns_per_byte: measured.reduce_ns_per_byte,
+            memory_ns_per_byte: 0.0,
+            begin_ns: 0.0,
+            transfer_limit: None,
         }
     }
 
