@@ -56,6 +56,58 @@ fn counts(report: &Value) -> Vec<Value> {
 }
 
 #[test]
+fn with_the_headers_of_another_fabric_a_link_is_not_used_for_longer_than_the_iteration() {
+    let count = 600;
+    let lines = |line: &str| line.repeat(count);
+    let (sends, receives) = (lines("send 1 64B\n"), lines("receive 0 64B\n"));
+    let file = workload(&format!("workload small\nranks 2\nrank 0\n{sends}rank 1\n{receives}"));
+    let options =
+        ["--workload", plain(&file), "--set", "link.headers=sue-lite-like", "--set", "link.rate=1Gbit/s"];
+    let report = sim(&rack_file("name: pair\nshape: {ring: {nodes: 2}}\n")).with(&options).finish().passed();
+    let iteration_ns = report["workload"]["iteration_ns"].as_f64().expect("a number");
+    let uses = report["workload"]["links"].as_array().expect("links");
+    let mut greatest: f64 = 0.0;
+    for (link, used) in report["links"].as_array().expect("links").iter().zip(uses) {
+        assert_eq!(used["bytes"], link["bytes_on_wire"]);
+        // 1 Gbit/s are 0.125 bytes per nanosecond. The frames before and after the iteration are few.
+        let accounted = link["accounted_bytes"].as_f64().expect("a number") / (0.125 * iteration_ns);
+        let share = used["share"].as_f64().expect("a share");
+        assert!((share - accounted.min(1.0)).abs() < 1e-9 && accounted < 1.05, "{share}, {accounted}");
+        greatest = greatest.max(link["bytes_on_wire"].as_f64().expect("a number") / (0.125 * iteration_ns));
+    }
+    assert!(
+        greatest > 1.2,
+        "by bytes on the wire the link would be used for longer than there is time: {greatest}"
+    );
+}
+
+#[test]
+fn ranks_without_operations_are_counted() {
+    let file = workload("workload lonely\nranks 4\nrank 1\ncompute 5us\n");
+    let rack = rack_file(RACK);
+    let ended = sim(&rack).with(&["--workload", plain(&file)]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let report = ended.report();
+    // The rack has five nodes, and the file has four ranks, of which one has operations.
+    assert_eq!(report["workload"]["ranks_stated"], 4);
+    assert_eq!(report["workload"]["ranks"].as_array().map(Vec::len), Some(1));
+    let text = &ended.stdout;
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("workload "));
+    let heads = lines.next().expect("heads").split("  ").filter(|head| !head.is_empty());
+    let heads: Vec<_> = heads.map(str::trim).take(3).collect();
+    let row = lines.next().expect("a row").split_whitespace().take(3).collect::<Vec<_>>();
+    assert_eq!(
+        (heads, row),
+        (vec!["workload", "ranks", "with operations"], vec!["lonely", "4", "1"]),
+        "{text}"
+    );
+    let none = workload("workload idle\nranks 3\n");
+    let text = sim(&rack).with(&["--workload", plain(&none)]).finish().stdout;
+    let row = text.lines().find(|line| line.starts_with("idle ")).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(row.split_whitespace().take(3).collect::<Vec<_>>(), ["idle", "3", "0"]);
+}
+
+#[test]
 fn both_engines_perform_the_same_operations() {
     for how in ["sleep", "spin"] {
         let [simulated, real] = in_both(RACK, STEP, &["--compute", how]);
@@ -226,6 +278,31 @@ fn mistakes_of_a_workload_are_reported_with_their_lines() {
 }
 
 #[test]
+fn a_file_that_is_too_large_is_refused_with_both_sizes() {
+    let path = scratch("large.workload");
+    let file = std::fs::File::create(&path).expect("the scratch folder can be written");
+    file.set_len(300 << 20).expect("a file without content");
+    let text = refused(&["workload", "import", plain(&path)]);
+    std::fs::remove_file(&path).expect("it is there");
+    for part in
+        ["the file has 300 MiB, and a file of a workload has 256 MiB at most", "where: ", "hint:  cut it"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn computations_that_their_device_makes_too_long_are_refused() {
+    let rack = rack_file("name: slow\nshape: {ring: {nodes: 2}}\ndevice: {compute_rate: 1MFLOP/s}\n");
+    let path = workload("ranks 2\nrank 1\ncompute 3PFLOP\ncompute 100PFLOP\n");
+    let text = refused(&["sim", plain(&rack), "--workload", plain(&path)]);
+    assert!(
+        text.contains("operation 1: the computations of rank 1 up to here take more than a hundred years"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_workload_that_the_rack_cannot_perform_is_refused() {
     let file = workload(STEP);
     for (rack, words) in [
@@ -259,10 +336,44 @@ fn options_that_mean_nothing_to_a_workload_are_refused() {
         let (code, message) = sim(more);
         assert_eq!(code, Some(2), "{more:?}: {message}");
     }
-    let alone = rackloom(&["run", plain(&rack), "--compute", "spin"]).finish();
-    assert_eq!(alone.code, Some(2), "--compute needs a workload: {}", alone.stderr);
+    for job in [&[][..], &["--job", "none"]] {
+        let message = refused(&[&["run", plain(&rack), "--compute", "spin"], job].concat());
+        assert!(message.contains("--compute has no effect without a workload"), "{message}");
+    }
     let missing = rackloom(&["sim", plain(&rack), "--workload", "/nonexistent/w"]).finish();
     assert!(missing.stderr.contains("cannot read the workload"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_workload_without_a_name_has_that_of_its_file() {
+    let file = scratch("nameless.wl");
+    std::fs::write(&file, STEP.replace("workload step\n", "")).expect("it can be written");
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).expect("a plain path");
+    let checked = rackloom(&["workload", "check", plain(&file)]).finish();
+    assert!(checked.stdout.starts_with(&format!("{stem}: 4 ranks")), "{}", checked.stdout);
+}
+
+/// Messages name the options, and defaults that a model fills in are stated.
+#[test]
+fn options_of_generated_workloads_are_checked_by_their_names() {
+    for (options, words) in [
+        (["decode", "--tokens", "0"], "--tokens"),
+        (["training", "--dp", "0"], "--dp"),
+        (["training", "--micro-batches", "0"], "--micro-batches"),
+        (["training", "--tflops", "nan"], "--tflops"),
+        (["training", "--memory-bandwidth", "0"], "--memory-bandwidth"),
+        (["training", "--element-bytes", "0"], "--element-bytes"),
+        (["training", "--model", "layers=2,hidden=64,layers=3"], "`layers` is stated twice"),
+    ] {
+        let message = refused(&[&["workload", "generate"][..], &options].concat());
+        assert!(message.contains(words), "{message}");
+    }
+    let model = |numbers: &str| rackloom(&["workload", "generate", "training", "--model", numbers]).finish();
+    let partial = model("layers=2,hidden=64");
+    assert_eq!(partial.code, Some(0), "{}", partial.stderr);
+    assert!(partial.stderr.contains("sequence=2048,batch=1,vocabulary=32000"), "{}", partial.stderr);
+    let full = model("layers=2,hidden=64,sequence=8,batch=1,vocabulary=100");
+    assert_eq!((full.code, full.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]

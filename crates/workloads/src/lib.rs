@@ -21,7 +21,7 @@ mod ranks;
 pub mod text;
 mod tokens;
 
-pub use check::check;
+pub use check::{check, check_durations};
 pub use error::{Place, WorkloadError, WorkloadErrors};
 pub use machine::{Machine, Rates};
 pub use model::{Group, Operation, RankOperations, Work, Workload};

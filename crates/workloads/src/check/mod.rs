@@ -7,6 +7,7 @@
 
 mod collectives;
 mod describe;
+mod durations;
 mod messages;
 mod nodes;
 mod order;
@@ -15,7 +16,9 @@ mod report;
 
 use crate::error::WorkloadError;
 use crate::model::Workload;
+pub use durations::check_durations;
 use nodes::Numbers;
+pub(crate) use references::check_group;
 use report::Report;
 
 /// Checks that each operation of a workload can begin and end.

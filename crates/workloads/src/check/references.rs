@@ -2,6 +2,7 @@
 //!
 //! Each operation is checked alone. Partners of messages and the order are checked elsewhere.
 
+use crate::check::durations;
 use crate::check::report::Report;
 use crate::error::WorkloadError;
 use crate::model::{
@@ -37,7 +38,7 @@ fn memberships(workload: &Workload) -> Vec<Vec<u16>> {
 }
 
 /// Reason and hint.
-type Refused = (String, &'static str);
+pub(crate) type Refused = (String, &'static str);
 
 fn check_size(workload: &Workload, report: &mut Report) {
     let ranks = workload.ranks.len();
@@ -87,7 +88,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(|one: char| one.is_control() || one == '#')
 }
 
-fn check_group(group: &Group, ranks: usize) -> Result<(), Refused> {
+/// Checks the members of a group, in a workload of this many ranks.
+pub(crate) fn check_group(group: &Group, ranks: usize) -> Result<(), Refused> {
     if let Some(rank) = group.ranks.iter().find(|rank| usize::from(**rank) >= ranks) {
         return Err((
             format!("there is no rank {rank}"),
@@ -112,6 +114,9 @@ fn check_rank(
     operations: &RankOperations,
     report: &mut Report,
 ) {
+    if let Some(error) = durations::beyond_limit(rank, operations) {
+        report.add(error);
+    }
     for (index, operation) in operations.operations().iter().enumerate() {
         if report.is_full() {
             return;

@@ -1,7 +1,7 @@
 //! Workloads that can be performed, and mistakes of others.
 
 use crate::check::check;
-use crate::model::{RankOperations, Work, Workload};
+use crate::model::{Group, RankOperations, Work, Workload};
 use crate::text;
 
 /// Reads a text with two ranks, or the number that it states, and checks it.
@@ -156,13 +156,15 @@ fn wrong_references_are_named() {
 
 #[test]
 fn groups_and_names_are_checked() {
-    let cases = [
-        ("group 0", "group 0: it has 1 ranks"),
-        ("group 0 1 0", "group 0: rank 0 is listed twice"),
-        ("group 0 5", "group 0: there is no rank 5"),
+    let cases: [(&[u16], &str); 3] = [
+        (&[0], "group 0: it has 1 ranks"),
+        (&[0, 1, 0], "group 0: rank 0 is listed twice"),
+        (&[0, 5], "group 0: there is no rank 5"),
     ];
-    for (body, reason) in cases {
-        assert!(mistake(body).starts_with(reason), "{body}");
+    for (ranks, reason) in cases {
+        let mut workload = text::read("ranks 3\n", "w").unwrap();
+        workload.groups = vec![Group { ranks: ranks.to_vec() }];
+        assert_eq!(check(&workload).unwrap_err()[0].reason, reason);
     }
     let mut workload = text::read("ranks 1\nphase a\n", "w").unwrap();
     workload.phases = vec!["a".into(), "a".into(), " b".into()];
@@ -172,6 +174,20 @@ fn groups_and_names_are_checked() {
         Workload { ranks: vec![RankOperations::default()], name: "a\nb".into(), ..Workload::default() };
     assert!(check(&workload).unwrap_err()[0].reason.contains("is no name of a workload"));
     assert!(check(&Workload::default()).unwrap_err()[0].reason.contains("has 0 ranks"));
+}
+
+#[test]
+fn computations_of_a_rank_beyond_a_hundred_years_are_refused_at_their_line() {
+    let text = "ranks 2\nrank 1\ncompute 3000000000s\ncompute 100000000s\ncompute 100000000s\ncompute 1ns\n";
+    let error = text::read_checked(text, "w").unwrap_err().to_string();
+    assert!(
+        error.starts_with("w:5:1: rank 1, operation 2: the computations of rank 1 up to here"),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1, "{error}");
+    // Each of the computations alone is within the limit, and so is their sum in two ranks.
+    let text = "ranks 2\nrank 0 1\ncompute 3000000000s\n";
+    assert!(text::read_checked(text, "w").is_ok());
 }
 
 #[test]

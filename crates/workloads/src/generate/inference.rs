@@ -9,7 +9,7 @@ use crate::generate::degrees::Degrees;
 use crate::generate::groups::Groups;
 use crate::generate::list::List;
 use crate::generate::model::{Model, Part};
-use crate::generate::refused::Refused;
+use crate::generate::refused::{Refused, within_time};
 use crate::machine::Machine;
 use crate::model::{RankOperations, Work, Workload};
 
@@ -56,7 +56,7 @@ fn inference(
     let mut list = List::default();
     add(&mut list, &pass);
     let operations: RankOperations = list.finish();
-    Ok(Workload {
+    within_time(Workload {
         name: format!("{phase} tp{tensor}"),
         phases: vec![phase.to_owned()],
         groups: groups.list,

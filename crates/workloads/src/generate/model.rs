@@ -8,6 +8,8 @@
 //! Kaplan et al., "Scaling laws for neural language models", 2020, section 2.1. The term of attention that grows with the sequence
 //! is left out, as there; it is small while the sequence is shorter than 6 h.
 
+use std::ops::RangeInclusive;
+
 use crate::generate::refused::Refused;
 use crate::machine::Machine;
 use crate::model::Work;
@@ -77,18 +79,22 @@ impl Model {
         tokens * u64::from(self.hidden) * machine.element_bytes
     }
 
-    /// Checks that all numbers are in range, so that no size exceeds 64 bits, and that the machine has rates.
+    /// Names of the numbers and their ranges. No size exceeds 64 bits within them.
+    pub const RANGES: [(&str, RangeInclusive<u32>); 5] = [
+        ("layers", 1..=1 << 16),
+        ("hidden", 1..=1 << 20),
+        ("sequence", 1..=1 << 22),
+        ("batch", 1..=1 << 16),
+        ("vocabulary", 0..=1 << 24),
+    ];
+
+    /// Checks that all numbers are in range, and that the machine has rates.
     pub(super) fn check(&self, machine: &Machine) -> Result<(), Refused> {
-        let ranges = [
-            ("layers", self.layers, 1, 1 << 16),
-            ("hidden", self.hidden, 1, 1 << 20),
-            ("sequence", self.sequence, 1, 1 << 22),
-            ("batch", self.batch, 1, 1 << 16),
-            ("vocabulary", self.vocabulary, 0, 1 << 24),
-        ];
-        for (name, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                return Err(Refused::new(format!("{name} is {value}"), format!("write {least} to {most}")));
+        let values = [self.layers, self.hidden, self.sequence, self.batch, self.vocabulary];
+        for ((name, range), value) in Self::RANGES.into_iter().zip(values) {
+            if !range.contains(&value) {
+                let advice = format!("write {} to {}", range.start(), range.end());
+                return Err(Refused::new(format!("{name} is {value}"), advice));
             }
         }
         machine

@@ -262,7 +262,10 @@ fn numbers_out_of_range_are_refused() {
     assert_eq!(data_parallel(&MODEL, &machine, 2).unwrap_err().reason, "flops_per_s is not above 0");
     let largest =
         Model { layers: 1, hidden: 1 << 20, sequence: 1 << 22, batch: 1 << 16, vocabulary: 1 << 24 };
-    let wide = Machine { element_bytes: 16, ..COMPUTER };
+    let beyond = tensor_parallel(&largest, &COMPUTER, 2).unwrap_err().reason;
+    assert!(beyond.contains("take more than a hundred years"), "{beyond}");
+    let fast = Rates { flops_per_s: 1e18, memory_bytes_per_s: 1e30, launch_ns: 0 };
+    let wide = Machine { rates: Some(fast), element_bytes: 16 };
     checked(tensor_parallel(&largest, &wide, 2));
     checked(decode(&largest, &wide, 2, 2));
 }

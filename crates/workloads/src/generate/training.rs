@@ -12,7 +12,7 @@ use crate::generate::degrees::{Degrees, Position};
 use crate::generate::groups::{Groups, Members};
 use crate::generate::list::List;
 use crate::generate::model::{Model, Part};
-use crate::generate::refused::Refused;
+use crate::generate::refused::{Refused, within_time};
 use crate::generate::schedule::Pass;
 use crate::machine::Machine;
 use crate::model::{RankOperations, Work, Workload};
@@ -36,7 +36,7 @@ pub fn training(model: &Model, machine: &Machine, degrees: &Degrees) -> Result<W
     let step = Step { model, machine, degrees, groups: &groups };
     let ranks = (0..degrees.ranks() as u32).map(|rank| step.rank(rank)).collect();
     let Degrees { data, tensor, pipeline, expert, .. } = degrees;
-    Ok(Workload {
+    within_time(Workload {
         name: format!("training dp{data} tp{tensor} pp{pipeline} ep{expert}"),
         phases: ["forward", "backward", "gradients"].map(str::to_owned).to_vec(),
         groups: groups.list,

@@ -4,10 +4,12 @@
 //! because the line is known. The partners of messages and the order between ranks are checked by [`check`](crate::check()).
 
 use core::mem;
+use std::path::Path;
 use std::sync::Arc;
 
 use rackloom_collectives::CollectiveKind;
 
+use crate::check::check_group;
 use crate::error::{ERRORS_MAX, Place, WorkloadError, WorkloadErrors};
 use crate::located::{Places, check_at};
 use crate::model::{
@@ -23,7 +25,7 @@ const ONLY_PHASE: &str = "main";
 /// Most ranks of all groups together.
 const MEMBERS_MAX: usize = 1 << 24;
 
-/// Reads a workload. `origin` is the name of the file for messages.
+/// Reads a workload. `origin` is the name of the file, for messages and for a workload without a name.
 ///
 /// # Errors
 ///
@@ -32,7 +34,7 @@ pub fn read(text: &str, origin: &str) -> Result<Workload, WorkloadErrors> {
     read_lines(text, origin).map(|(workload, _)| workload)
 }
 
-/// Reads a workload and checks it. `origin` is the name of the file for messages.
+/// Reads a workload and checks it. `origin` is the name of the file, for messages and for a workload without a name.
 ///
 /// # Errors
 ///
@@ -63,11 +65,22 @@ fn read_lines(text: &str, origin: &str) -> Result<(Workload, Places), WorkloadEr
     if reader.workload.ranks.is_empty() && errors.is_empty() {
         errors.push(WorkloadError::whole("the workload has no ranks", RANKS_HINT));
     }
+    if reader.workload.name.is_empty() {
+        reader.workload.name = name_of_file(origin);
+    }
     if errors.is_empty() {
         Ok((reader.workload, reader.places))
     } else {
         Err(WorkloadErrors::new(origin, errors))
     }
+}
+
+/// Returns the name of a workload that states none: that of its file, without folder and extension.
+fn name_of_file(origin: &str) -> String {
+    let stem = Path::new(origin).file_stem().unwrap_or_default().to_string_lossy();
+    // The text of a workload can hold the name.
+    let plain = stem.replace(|one: char| one.is_control() || one == '#', "-");
+    plain.trim().to_owned()
 }
 
 const RANKS_HINT: &str = "begin with the number of ranks: `ranks 8`";
@@ -169,8 +182,13 @@ impl Reader {
             );
             return Err(tokens.mistake(first, reason, "use fewer groups"));
         }
-        self.workload.groups.push(Group { ranks });
-        Ok(())
+        let group = Group { ranks };
+        // A file may list groups before it states the number of ranks.
+        let count = if self.workload.ranks.is_empty() { RANKS_MAX } else { self.workload.ranks.len() };
+        let index = self.workload.groups.len();
+        let checked = check_group(&group, count);
+        self.workload.groups.push(group);
+        checked.map_err(|(reason, hint)| tokens.mistake(first, format!("group {index}: {reason}"), hint))
     }
 
     fn rank(&mut self, number: usize, first: Token<'_>, tokens: &mut Tokens<'_>) -> Outcome {

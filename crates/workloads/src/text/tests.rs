@@ -74,6 +74,18 @@ fn a_text_without_phases_has_one() {
     assert_eq!(workload.ranks[0].operations()[0].phase, 0);
 }
 
+/// A name that cannot stand in a text is changed, so that the written text can be read.
+#[test]
+fn a_workload_without_a_name_has_that_of_its_file() {
+    let named = |origin: &str| read("ranks 1\nrank 0\n", origin).unwrap_or_else(|errors| panic!("{errors}"));
+    for (origin, name) in [("folder/step one.wl", "step one"), ("a #1.wl", "a -1"), ("", "")] {
+        let workload = named(origin);
+        assert_eq!(workload.name, name, "{origin}");
+        assert_eq!(read(&write(&workload), ""), Ok(workload));
+    }
+    assert_eq!(read("workload w\nranks 1\nrank 0\n", "x").map(|one| one.name).as_deref(), Ok("w"));
+}
+
 #[test]
 fn a_computation_is_stated_by_its_duration_or_by_its_work() {
     let text = "ranks 1\nphase main\nrank 0\ncompute 1us\ncompute 2TFLOP 4MiB\ncompute 1500FLOP after -1\n";
@@ -85,10 +97,10 @@ fn a_computation_is_stated_by_its_duration_or_by_its_work() {
         [Work::Compute { duration_ns: 1_000 }, kernel(2_000_000_000_000, 4 << 20), kernel(1_500, 0)]
     );
     assert_eq!(workload.ranks[0].dependencies(&workload.ranks[0].operations()[2]), [1]);
-    assert_eq!(write(&workload), text);
+    assert_eq!(write(&workload), format!("workload w\n{text}"));
     assert_eq!(
         read("ranks 1\nrank 0\ncompute 2000GFLOP 0B\n", "w").map(|one| write(&one)).as_deref(),
-        Ok("ranks 1\nphase main\nrank 0\ncompute 2TFLOP\n")
+        Ok("workload w\nranks 1\nphase main\nrank 0\ncompute 2TFLOP\n")
     );
 }
 
@@ -138,6 +150,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("rank 1..0", "6:6", "ends before it begins"),
     ("rank 1\ncompute 1ns\nrank 0\ncompute 1ns", "8:1", "rank 0 has operations already"),
     ("group", "6:6", "the line ends before its ranks"),
+    ("group 0 0 1", "6:7", "group 1: rank 0 is listed twice"),
+    ("group 1", "6:7", "group 1: it has 1 ranks"),
+    ("group 0..2", "6:7", "group 1: there is no rank 2"),
     ("group 0..65535 0", "6:16", "lists ranks twice"),
     ("workload", "6:9", "the line has no name"),
 ];

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{ERRORS_MAX, Place, WorkloadError, WorkloadErrors};
+use crate::import::format::Format;
 use crate::import::goal::operation::Line;
 use crate::import::goal::statements::{End, Statement, Statements, Word};
 use crate::import::imported::{Content, File, Imported, Options};
@@ -23,14 +24,19 @@ use crate::model::{RANKS_MAX, RankOperations, Workload};
 pub(super) fn read(file: &File<'_>, options: &Options) -> Result<Imported, WorkloadErrors> {
     let text = file.text()?;
     let mut reader = Reader { unit_ns: options.goal_unit_ns, ..Reader::default() };
-    let mut errors = Vec::new();
+    let (mut errors, mut omitted) = (Vec::new(), 0_u64);
     for statement in Statements::new(text) {
-        errors.extend(reader.statement(&statement).err());
-        if errors.len() >= ERRORS_MAX {
-            break;
-        }
+        let Err(error) = reader.statement(&statement) else { continue };
+        let errors_max = if reader.is_foreign() { FOREIGN_MAX } else { ERRORS_MAX - 1 };
+        if errors.len() < errors_max { errors.push(error) } else { omitted += 1 }
     }
-    errors.extend(reader.end().err());
+    if !errors.is_empty() && reader.is_foreign() {
+        errors.push(foreign(omitted));
+    } else if omitted > 0 {
+        errors.push(WorkloadError::whole(format!("{omitted} more mistakes"), "correct the first ones"));
+    } else {
+        errors.extend(reader.end().err());
+    }
     if !errors.is_empty() {
         return Err(WorkloadErrors::new(file.name, errors));
     }
@@ -44,6 +50,17 @@ pub(super) fn read(file: &File<'_>, options: &Options) -> Result<Imported, Workl
     Ok(Imported { content: Content::Workload(workload), notes: reader.notes.finish() })
 }
 
+/// Most mistakes that are listed of a text without a number of ranks.
+const FOREIGN_MAX: usize = 3;
+
+/// Returns the mistake of a text of another format.
+fn foreign(omitted: u64) -> WorkloadError {
+    let more = if omitted > 0 { format!("{omitted} more mistakes, and ") } else { String::new() };
+    let reason = format!("{more}no line with the number of ranks: the file does not look like GOAL");
+    let hint = format!("begin with `num_ranks 8`, or name another format: {}", Format::names());
+    WorkloadError::whole(reason, hint)
+}
+
 const HEADER: &str = "begin with the number of ranks: `num_ranks 8`";
 const BLOCK: &str = "write one block per rank: `rank 0 {`, its operations, `}`";
 
@@ -53,6 +70,7 @@ type Outcome = Result<(), WorkloadError>;
 #[derive(Debug, Default)]
 struct Reader<'t> {
     unit_ns: u64,
+    has_header: bool,
     ranks: Vec<RankOperations>,
     places: Places,
     /// Line of the block of each rank; 0 where there is none yet.
@@ -100,7 +118,13 @@ impl<'t> Reader<'t> {
         read
     }
 
+    /// Returns true as long as there was no line with the number of ranks, with which GOAL begins.
+    fn is_foreign(&self) -> bool {
+        !self.has_header
+    }
+
     fn num_ranks(&mut self, word: Word<'t>) -> Outcome {
+        self.has_header = true;
         let count = word.text.parse::<usize>().ok().filter(|count| (1..=RANKS_MAX).contains(count));
         let Some(count) = count else {
             let reason = format!("`{}` is no number from 1 to {RANKS_MAX}", word.text);

@@ -109,3 +109,24 @@ fn a_label_that_is_used_twice_leaves_its_dependencies_to_the_first() {
     assert!(mistakes.contains("a.goal:4:1: label l1 is used already, in line 3"), "{mistakes}");
     assert!(mistakes.contains("a.goal:6:1: label l2 is used already, in line 5"), "{mistakes}");
 }
+
+#[test]
+fn a_text_of_another_format_is_refused_by_its_first_lines() {
+    let text = imported(&"a line of text\n".repeat(30)).unwrap_err();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[2].starts_with("a.goal:3:1: `a` is no operation"), "{text}");
+    let reason =
+        "a.goal: 27 more mistakes, and no line with the number of ranks: the file does not look like GOAL";
+    assert!(lines[3].starts_with(reason) && lines[3].contains("connections"), "{text}");
+    let one = imported("calc 5\n").unwrap_err();
+    assert!(one.contains("\na.goal: no line with the number of ranks"), "{one}");
+}
+
+#[test]
+fn mistakes_beyond_the_first_ones_are_counted() {
+    let text = imported(&format!("num_ranks 1\nrank 0 {{\n{}}}\n", "copy 5\n".repeat(50))).unwrap_err();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 20, "{text}");
+    assert!(lines[19].starts_with("a.goal: 31 more mistakes; hint: "), "{text}");
+}
