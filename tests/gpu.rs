@@ -177,6 +177,47 @@ fn a_rack_on_a_gpu_passes_or_reports_the_missing_part() {
 }
 
 #[test]
+fn the_use_of_a_real_gpu_is_reported_and_a_fake_device_has_none() {
+    const NAME: &str = "the_use_of_a_real_gpu_is_reported_and_a_fake_device_has_none";
+    const DRIVER_PERIOD_MAX_NS: u64 = 1_000_000_000;
+    let job = ["--collective", "all-reduce", "--bytes", "1MiB"];
+    let ended = run(&duo("fake:3", "litmus")).with(&job).finish();
+    assert_eq!(ended.passed().get("gpu_use"), None);
+    assert!(!ended.stdout.contains("use of the real GPUs"), "{}", ended.stdout);
+    if !has_gpu(NAME) {
+        return;
+    }
+    let listed = rackloom(&["gpu", "info", "--json"]).finish().stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let last = listed["devices"].as_array().expect("devices").last().expect("a device");
+    // For the rack, the last GPU is the only one.
+    let ended = run(&duo("cuda:0", "litmus"))
+        .with(&job)
+        .with(&["--repetitions", "4000"])
+        .in_environment("CUDA_VISIBLE_DEVICES", &last["index"].to_string())
+        .finish();
+    let report = ended.passed();
+    assert_eq!(support::schema::mistakes("report", &report), [""; 0]);
+    let uses = report["gpu_use"].as_array().expect("a GPU was used");
+    assert_eq!(uses.len(), 1, "{uses:?}");
+    let used = &uses[0];
+    let digits = |uuid: &serde_json::Value| uuid.as_str().expect("a name").get(4..).map(str::to_owned);
+    assert_eq!(digits(&used["uuid"]), digits(&last["uuid"]), "{used}");
+    assert_eq!(used["nodes"], serde_json::json!(["n0", "n1"]), "{used}");
+    assert!(used["samples"].as_u64() >= Some(2), "{used}");
+    // Each node has blocks of 2 MiB on the GPU, beside its context.
+    assert!(used["memory_used_max_bytes"].as_u64() > Some(4 << 20), "{used}");
+    assert!(used["memory_bytes"].as_u64() >= used["memory_used_max_bytes"].as_u64(), "{used}");
+    assert!(ended.stdout.contains("use of the real GPUs"), "{}", ended.stdout);
+    // Parts of a GPU (MIG) have no utilisation of their own.
+    if let Some(max) = used["busy_share"]["max"].as_f64() {
+        assert!((0.0..=1.0).contains(&max), "{used}");
+        let is_long = report["elapsed_ns"].as_u64() > Some(2 * DRIVER_PERIOD_MAX_NS);
+        assert!(max > 0.0 || !is_long, "reductions are kernels: {used}");
+    }
+}
+
+#[test]
 fn measured_sizes_are_stored_used_and_reported() {
     let home = support::scratch("cache").display().to_string();
     let file = duo("fake:9", "{litmus: {bytes_max: 64KiB}}");

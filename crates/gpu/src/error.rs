@@ -85,6 +85,11 @@ pub enum GpuError {
         /// The loader's error message.
         reason: String,
     },
+    /// The driver's management library cannot be used, or does not know the device.
+    NoManagement {
+        /// Error message of the loader or the library.
+        reason: String,
+    },
     /// A kernel does not compile.
     NotCompiled {
         /// Name of the source.
@@ -154,6 +159,7 @@ impl GpuError {
                 format!("{bytes} bytes at {offset} do not lie within {length}")
             }
             Self::NoCompiler { reason } => format!("no run-time compiler: {reason}"),
+            Self::NoManagement { reason } => format!("no NVIDIA management library: {reason}"),
             Self::NotCompiled { name, log } => format!("{name} does not compile:\n{log}"),
             Self::Stuck { waited_ms } => {
                 format!("staging is full and the device has finished nothing for {waited_ms} ms")
@@ -190,6 +196,9 @@ impl GpuError {
             Self::DeviceFailed { .. } => "start the process anew; compute-sanitizer finds the invalid access",
             Self::OutOfRange { .. } => "keep ranges within what was allocated",
             Self::NoCompiler { .. } => "install NVRTC, or name its library in RACKLOOM_NVRTC",
+            Self::NoManagement { .. } => {
+                "install libnvidia-ml.so.1 of the driver; without it the use of the GPU is not reported"
+            }
             Self::NotCompiled { .. } => "correct the source at the line that the compiler names",
             Self::Stuck { .. } => "something else keeps the device busy, or it has failed: see `nvidia-smi`",
             Self::Planned => "another seed fails elsewhere, or not at all",

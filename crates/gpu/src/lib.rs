@@ -4,7 +4,7 @@
 //! machine) · [`device`] (the trait of all devices) · [`cuda`] (a real device) · [`fake`] (plain memory that completes late, in
 //! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, with notice when they are visible) ·
 //! [`rows`] (long transfers out of it, read ahead) · [`tiers`] (sizes at which one method replaces another) · [`commands`] (requests of
-//! kernels to the host).
+//! kernels to the host) · [`usage`] (how much of a device a job used).
 //!
 //! The crate fences most of our `unsafe` code. It is built without CUDA: a machine without a GPU gets a typed error.
 
@@ -21,6 +21,7 @@ pub mod pinned;
 pub mod probe;
 pub mod rows;
 pub mod tiers;
+pub mod usage;
 
 pub use cuda::Cuda;
 pub use driver::Driver;

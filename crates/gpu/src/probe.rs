@@ -128,8 +128,6 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
     // SAFETY: needed because the driver is C. The device exists, and one number is written.
     unsafe { functions.cuDeviceTotalMem_v2(&raw mut memory_bytes, device)? };
     // SAFETY: needed because the driver is C. No more than the given length is written.
-    let name = text(|out, length| unsafe { functions.cuDeviceGetName(out, length, device) })?;
-    // SAFETY: as above.
     let pci = text(|out, length| unsafe { functions.cuDeviceGetPCIBusId(out, length, device) })?;
     let numa_node =
         read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID).ok().filter(|node| *node >= 0);
@@ -137,7 +135,7 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
         read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES).unwrap_or(0);
     Ok(DeviceInfo {
         index,
-        name,
+        name: name(driver, device)?,
         uuid: uuid(driver, device)?,
         pci,
         compute_capability: compute_capability(driver, device)?,
@@ -202,6 +200,19 @@ pub(crate) fn compute_capability(driver: &Driver, device: CUdevice) -> Result<(i
 /// [`GpuError::NoSuchDevice`], and errors of the driver.
 pub fn uuid_of(driver: &Driver, index: u32) -> Result<String, GpuError> {
     uuid(driver, driver.device(index)?)
+}
+
+/// Returns the vendor's name of a device.
+///
+/// # Errors
+/// [`GpuError::NoSuchDevice`], and errors of the driver.
+pub fn name_of(driver: &Driver, index: u32) -> Result<String, GpuError> {
+    name(driver, driver.device(index)?)
+}
+
+fn name(driver: &Driver, device: CUdevice) -> Result<String, GpuError> {
+    // SAFETY: needed because the driver is C. No more than the given length is written.
+    text(|out, length| unsafe { driver.functions().cuDeviceGetName(out, length, device) })
 }
 
 /// Returns a device's unique name as `nvidia-smi` writes it.

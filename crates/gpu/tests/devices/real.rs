@@ -1,8 +1,10 @@
 //! Tests that need a GPU, in one process.
 
+use std::time::{Duration, Instant};
+
 use rackloom_gpu::cuda::Reuse;
 use rackloom_gpu::device::Device;
-use rackloom_gpu::{Cuda, Driver, GpuError, probe};
+use rackloom_gpu::{Cuda, Driver, GpuError, probe, usage};
 
 use crate::rig::{gpu, print_line};
 
@@ -97,5 +99,41 @@ fn reuse_policies_decide_reuse_on_another_stream() {
         assert_eq!(again == block, follow_event_dependencies);
         pool.free(&cuda, second, again).unwrap();
         cuda.synchronize(second).unwrap();
+    }
+}
+
+#[test]
+fn the_use_of_a_device_rises_while_kernels_run() {
+    let Some((mut cuda, _lock)) = gpu("the_use_of_a_device_rises_while_kernels_run") else { return };
+    const SIZE: u32 = 2048;
+    const BYTES: u64 = 4 * SIZE as u64 * SIZE as u64;
+    let sampler = usage::sample(0).unwrap();
+    let stream = cuda.stream().unwrap();
+    let [first, second, target] = [(); 3].map(|()| cuda.allocate(BYTES).unwrap());
+    sampler.begin();
+    let begin = Instant::now();
+    // Longer than the longest sample period of a driver.
+    while begin.elapsed() < Duration::from_secs(2) {
+        cuda.multiply(stream, [first, second], target, [SIZE; 3]).unwrap();
+        cuda.synchronize(stream).unwrap();
+    }
+    let used = match sampler.finish(Duration::from_secs(5)) {
+        Err(GpuError::NoManagement { reason }) => {
+            print_line(&format!("SKIPPED (1): the use of a device: {reason}"));
+            return;
+        }
+        used => used.unwrap(),
+    };
+    print_line(&format!("{used:#?}"));
+    let digits = |uuid: &str| uuid.get(4..).map(str::to_owned);
+    assert_eq!(digits(&used.uuid), digits(&probe::uuid_of(&Driver::open().unwrap(), 0).unwrap()));
+    assert!(used.readings >= 10, "{used:?}");
+    assert!(used.memory_used_bytes.max >= 3 * BYTES, "{used:?}");
+    assert!(used.memory_bytes >= Some(used.memory_used_bytes.max), "{used:?}");
+    // Parts of a GPU (MIG) have no utilisation of their own.
+    let busy = used.busy_percent;
+    assert!(busy.max <= 100 && (busy.max >= 50 || busy.count == 0), "{used:?}");
+    for address in [first, second, target] {
+        cuda.free(address).unwrap();
     }
 }
