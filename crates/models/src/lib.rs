@@ -1,4 +1,5 @@
-//! Model checks of the ring in shared memory, the doorbell, the parking of a node and the biased lock.
+//! Model checks of the ring in shared memory, the doorbell, the parking of a node, the biased lock and the sequence lock of a
+//! status page.
 //!
 //! The files of `crates/node` that contain the rules are compiled here a second time. Their atomics and locks come from `loom`, which runs a
 //! model in every order of its threads, up to a number of preemptions, and with every value that a relaxed load may return. What the kernel
@@ -13,12 +14,16 @@
 
 mod biased_lock_model;
 mod fetch;
+mod status_model;
 mod wires;
 
 #[path = "../../node/src/biased_lock.rs"]
 mod biased_lock;
+#[path = "../../node/src/seat/status_sequence.rs"]
+mod status_sequence;
 
 pub use biased_lock_model::owner_and_contenders_exclude_each_other;
+pub use status_model::a_page_is_read_whole;
 pub use wires::ring_model::{
     frames_arrive_in_order, no_wake_up_for_frames_is_lost, no_wake_up_for_space_is_lost,
 };
@@ -26,7 +31,7 @@ pub use wires::ring_model::{
 /// The names that the files of the node expect.
 mod sync {
     pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
     pub(crate) use loom::thread::yield_now;
 }

@@ -1,8 +1,8 @@
 //! Every model with the number of preemptions that two processors check within a few seconds. `LOOM_MAX_PREEMPTIONS` allows more.
 
 use rackloom_models::{
-    frames_arrive_in_order, no_wake_up_for_frames_is_lost, no_wake_up_for_space_is_lost,
-    owner_and_contenders_exclude_each_other,
+    a_page_is_read_whole, frames_arrive_in_order, no_wake_up_for_frames_is_lost,
+    no_wake_up_for_space_is_lost, owner_and_contenders_exclude_each_other,
 };
 
 #[test]
@@ -28,4 +28,9 @@ fn an_owner_and_a_contender_exclude_each_other_in_every_order() {
 #[test]
 fn an_owner_and_two_contenders_exclude_each_other_in_every_order() {
     owner_and_contenders_exclude_each_other(1, 2, 3);
+}
+
+#[test]
+fn a_status_page_is_read_whole_in_every_order() {
+    a_page_is_read_whole(3);
 }

@@ -4,6 +4,6 @@
 //! standard library, so the compiled code is the same as without this module.
 
 pub(crate) use std::hint::spin_loop;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;

@@ -22,6 +22,7 @@ use rackloom::pool::{
 };
 use rackloom::seal::{EndNonce, KeyError, KeyLocation, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
+use rackloom::seat::status_page::StatusPage;
 use rackloom::seat::wires::{Cabling, WatchPort};
 use rackloom::seat::{
     FaultLine, FaultNotices, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
@@ -62,7 +63,7 @@ types!(BOTH, send_and_sync:
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, ReusePolicies, BlockRequest<'static>,
-    Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
+    Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, StatusPage, UdpOutlet,
     HostLink, HostLinkError, RoutedMessages, Route, MessageSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, CommandPath,

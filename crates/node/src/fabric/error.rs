@@ -1,6 +1,6 @@
 //! Errors of the public API. An error that a peer caused names the peer.
 
-use std::io;
+use std::{fmt, io};
 
 use rackloom_protocol::{CommandRefused, InvalidCommand, NodeId, OperationError, RegionId};
 use thiserror::Error;
@@ -94,7 +94,8 @@ pub enum Error {
     },
     /// A member has not begun a group's first collective ([`super::Group::join`]) within this member's join timeout.
     #[error(
-        "{peer} has not joined the group within {waited_ms} ms; hint: every member joins, or choose a longer time (GroupOptions::join_timeout)"
+        "{peer} has not joined the group within {}; hint: every member joins, or choose a longer time (GroupOptions::join_timeout)",
+        Waited(*waited_ms)
     )]
     NotJoined {
         /// The missing member.
@@ -103,7 +104,7 @@ pub enum Error {
         waited_ms: u64,
     },
     /// The deadline passed first.
-    #[error("no end within {waited_ms} ms; {}", if *continues { "the operation continues and may still complete" } else { "the operation has not happened" })]
+    #[error("no end within {}; {}", Waited(*waited_ms), if *continues { "the operation continues and may still complete" } else { "the operation has not happened" })]
     TimedOut {
         /// The peer, if the operation names one.
         peer: Option<NodeId>,
@@ -126,7 +127,7 @@ pub enum Error {
         what: String,
     },
     /// The rack did not come up.
-    #[error("{node} does not reach all that it should after {waited_ms} ms: {waiting_for}")]
+    #[error("{node} does not reach all that it should after {}: {waiting_for}", Waited(*waited_ms))]
     NotUp {
         /// The node that is not ready.
         node: NodeId,
@@ -269,6 +270,18 @@ pub enum Invalid {
     NoDevice,
 }
 
+/// Time in milliseconds, as messages show it: `200 ms`, `1 s`, `2.5 s`.
+struct Waited(u64);
+
+impl fmt::Display for Waited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..1000 => write!(formatter, "{} ms", self.0),
+            waited_ms => write!(formatter, "{} s", waited_ms as f64 / 1000.0),
+        }
+    }
+}
+
 impl Error {
     pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::System { what, cause }
@@ -316,6 +329,19 @@ impl Error {
                 Self::Failed(reason)
             }
             (reason, Some(peer)) => Self::Refused { peer, reason },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_from_a_second_on_are_shown_in_seconds() {
+        let shown = |waited_ms| Error::TimedOut { peer: None, waited_ms, continues: false }.to_string();
+        for (waited_ms, time) in [(2, "2 ms"), (999, "999 ms"), (1000, "1 s"), (2500, "2.5 s")] {
+            assert_eq!(shown(waited_ms), format!("no end within {time}; the operation has not happened"));
         }
     }
 }

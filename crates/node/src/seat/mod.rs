@@ -9,6 +9,10 @@ pub mod descriptors;
 mod fault_player;
 pub mod report;
 pub mod run_directory;
+pub mod status_page;
+mod status_sequence;
+#[cfg(test)]
+mod status_sequence_tests;
 pub mod wires;
 
 pub use fault_player::{FaultLine, FaultNotices, FaultPlayer};

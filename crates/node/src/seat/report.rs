@@ -1,7 +1,8 @@
 //! Counters of a member's ports, as the records of reports.
 
-use rackloom_control::report::PortReport;
 use rackloom_control::report::injected::InjectedFaults;
+use rackloom_control::report::{DEVICE_DROPS, PortReport};
+use rackloom_control::status_words::PortFigures;
 use rackloom_protocol::{Inspect, PortId};
 
 use crate::wires::{DeviceCounters, Ports};
@@ -16,7 +17,8 @@ pub fn port_reports(
     for (port, report) in reports.iter_mut().enumerate() {
         let counters = devices.counters(PortId(port as u16));
         report.injected = injected_faults(&counters).by_name();
-        report.dropped.extend(device_drops(&counters));
+        let drops = DEVICE_DROPS.into_iter().zip(device_drops(&counters)).filter(|(_, count)| *count > 0);
+        report.dropped.extend(drops.map(|(reason, count)| (reason.to_owned(), count)));
     }
     reports
 }
@@ -32,15 +34,33 @@ pub const fn injected_faults(counters: &DeviceCounters) -> InjectedFaults {
     }
 }
 
-/// Returns the number of received frames that the wire or its device dropped, by reason.
-fn device_drops(counters: &DeviceCounters) -> impl Iterator<Item = (String, u64)> + use<> {
-    let reasons = [
-        ("receive-buffer-full", counters.kernel_drops),
-        ("too-long", counters.receive_errors),
-        ("vlan-tag", counters.tagged),
-        ("filtered", counters.foreign),
-        ("bad-tag", counters.bad_tags),
-        ("replayed", counters.replays),
-    ];
-    reasons.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count))
+/// Returns the figures of every port for a status page, in port order. `ports`: each port's link in the plan, and true if it carries no data.
+pub fn port_figures<'a>(
+    member: &'a dyn Inspect,
+    devices: &'a Ports,
+    ports: impl Iterator<Item = (u16, bool)> + 'a,
+) -> impl Iterator<Item = PortFigures<'a>> {
+    ports.take(member.port_count()).enumerate().map(|(port, (edge, is_down))| {
+        let port = PortId(port as u16);
+        let counters = devices.counters(port);
+        PortFigures {
+            edge,
+            is_down,
+            counters: member.port_counters(port),
+            injected_drops: counters.injected_drops,
+            device_drops: device_drops(&counters),
+        }
+    })
+}
+
+/// Returns the number of received frames that the wire or its device dropped, by the reasons of [`DEVICE_DROPS`].
+const fn device_drops(counters: &DeviceCounters) -> [u64; DEVICE_DROPS.len()] {
+    [
+        counters.kernel_drops,
+        counters.receive_errors,
+        counters.tagged,
+        counters.foreign,
+        counters.bad_tags,
+        counters.replays,
+    ]
 }

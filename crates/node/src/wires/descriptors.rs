@@ -20,7 +20,7 @@ pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
 }
 
 /// Takes over an inherited descriptor, and closes it on exec.
-pub(super) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(rustix::io::Errno::BADF.into());
     }

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 
 use rackloom_plan::LinkProfile;
 use rackloom_plan::faults::Conditions;
+use rackloom_plan::headers::wire_bytes;
 use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_protocol::Instant;
 
@@ -47,9 +48,10 @@ impl Timing {
         Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.latency_ns() }
     }
 
+    /// Returns the time of a frame on the wire, with check, padding, preamble and gap.
     fn serialisation_ns(&self, frame_bytes: usize) -> u64 {
         let Some(rate) = self.rate_bits_per_s else { return 0 };
-        let bits_ns = frame_bytes as u128 * 8 * 1_000_000_000;
+        let bits_ns = wire_bytes(frame_bytes) as u128 * 8 * 1_000_000_000;
         u64::try_from(bits_ns.div_ceil(u128::from(rate.max(1)))).unwrap_or(u64::MAX)
     }
 }
@@ -449,21 +451,21 @@ mod tests {
 
     #[test]
     fn a_slow_cable_limits_its_queue_and_states_when_space_is_free() {
-        // Serialising 100 bytes at 1 Mbit/s takes 800 us.
+        // A frame of 100 bytes has 124 on the wire, with check, preamble and gap. At 1 Mbit/s they take 992 us.
         let slow = Timing { rate_bits_per_s: Some(1_000_000), delay_ns: 0 };
         let (mut local, _remote) = link(&LinkProfile::default(), Some(slow));
         local.flush(Instant(0));
         send(&mut local, 1);
         assert!(local.slot().is_none(), "before the flush as well");
         local.flush(Instant(0));
-        assert_eq!(local.next_due(), Instant(800_000 - QUEUE_NS_MAX));
-        local.flush(Instant(599_999));
+        assert_eq!(local.next_due(), Instant(992_000 - QUEUE_NS_MAX));
+        local.flush(Instant(791_999));
         assert!(local.slot().is_none());
-        local.flush(Instant(600_000));
+        local.flush(Instant(792_000));
         assert!(local.slot().is_some());
-        local.flush(Instant(600_001));
-        local.flush(Instant(600_002));
-        assert_eq!(local.next_due(), Instant(800_000), "only the frame on the cable is waited for");
+        local.flush(Instant(792_001));
+        local.flush(Instant(792_002));
+        assert_eq!(local.next_due(), Instant(992_000), "only the frame on the cable is waited for");
     }
 
     #[test]
@@ -539,17 +541,17 @@ mod tests {
 
     #[test]
     fn a_modelled_cable_delays_its_frames() {
-        // Serialising 100 bytes at 100 Mbit/s takes 8 microseconds; the cable has a delay of 1 millisecond.
+        // A frame of 100 bytes has 124 on the wire, which take 9.92 microseconds at 100 Mbit/s; the cable has a delay of 1 millisecond.
         let timing = Timing { rate_bits_per_s: Some(100_000_000), delay_ns: 1_000_000 };
         let (mut local, mut remote) = link(&LinkProfile::default(), Some(timing));
         for number in 0..3 {
             send(&mut local, number);
         }
         local.flush(Instant(70));
-        assert_eq!(local.next_due(), Instant(1_008_070));
+        assert_eq!(local.next_due(), Instant(1_009_990));
         let mut arrived = Vec::new();
         for (now, expected) in
-            [(1_008_069, 0), (1_008_070, 1), (1_016_069, 1), (1_016_070, 2), (1_024_070, 3)]
+            [(1_009_989, 0), (1_009_990, 1), (1_019_909, 1), (1_019_910, 2), (1_029_830, 3)]
         {
             local.flush(Instant(now));
             receive_all(&mut remote, &mut arrived);

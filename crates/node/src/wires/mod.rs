@@ -14,7 +14,7 @@ mod bell_ringer;
 mod carrier_tests;
 #[cfg(test)]
 mod conformance;
-mod descriptors;
+pub(crate) mod descriptors;
 mod doorbell;
 mod doorbell_word;
 pub mod exchangeable_port;

@@ -139,10 +139,10 @@ impl Group {
         membership: Membership,
     ) -> Result<Self, Error> {
         let schedules = node.with_core(|core| {
-            let graph = &core.member()?.member().config().graph;
+            let config = core.member()?.member().config();
             let members = &membership.members;
             let servers = node.engine().servers_with_shared_memory(members);
-            Ok::<_, Error>(Schedules::new(servers, members.len(), options.algorithm, graph, lanes[0]))
+            Ok::<_, Error>(Schedules::new(servers, members.len(), options.algorithm, config, lanes[0]))
         })?;
         let inner = Inner {
             options,

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use rackloom_collectives::choose::{self, Choice, Fabric, TopologyKind};
+use rackloom_collectives::choose::{self, Choice, Fabric, Spread, TopologyKind};
 use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
-use rackloom_protocol::Graph;
+use rackloom_protocol::MemberConfig;
 
 use super::super::error::{Error, Invalid};
 use super::layout::Layout;
@@ -32,6 +32,7 @@ pub(super) struct Schedules {
     members: usize,
     algorithm: Option<Algorithm>,
     topology: (TopologyKind, u32),
+    spread: Spread,
     /// Server of each member, by rank. Empty if members of a server exchange frames as well.
     servers: Vec<usize>,
     layout: Layout,
@@ -88,14 +89,16 @@ impl Schedules {
         servers: Option<Vec<usize>>,
         members: usize,
         algorithm: Option<Algorithm>,
-        graph: &Graph,
+        config: &MemberConfig,
         layout: Layout,
     ) -> Self {
+        let graph = &config.graph;
         let switches = graph.members.iter().filter(|role| role.is_switch()).count();
         let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
         let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
         let servers = servers.unwrap_or_default();
-        Self { members, algorithm, topology, servers, layout, kept: Vec::new() }
+        let spread = rackloom_plan::spread(&config.paths);
+        Self { members, algorithm, topology, spread, servers, layout, kept: Vec::new() }
     }
 
     /// Returns the largest number of columns, at most `row`, whose schedule fits. `size_of` returns the size of that many columns, or `None` beyond
@@ -163,11 +166,15 @@ impl Schedules {
         Fabric {
             kind: self.topology.0,
             planes: self.topology.1,
+            spread: self.spread,
             alpha_ns: ALPHA_NS,
             link_ns_per_byte: NS_PER_BYTE,
             local_alpha_ns: LOCAL_ALPHA_NS,
             local_ns_per_byte: LOCAL_NS_PER_BYTE,
             reduce_ns_per_byte: REDUCE_NS_PER_BYTE,
+            memory_ns_per_byte: 0.0,
+            begin_ns: 0.0,
+            transfer_limit: None,
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -23,6 +23,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::page::SeatPage;
 use super::service::SeatService;
 use super::socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
@@ -41,28 +42,39 @@ pub(crate) struct Process {
     kill: Arc<Notify>,
     /// Kernel's handle of the process. A signal through it never reaches another process of this number.
     handle: Option<Arc<OwnedFd>>,
+    /// Status page of a seat that the supervisor has started.
+    pub(crate) page: Option<SeatPage>,
+    /// Descriptor of the page in the process of the seat.
+    pub(crate) page_descriptor: Option<RawFd>,
 }
 
 impl Process {
-    /// Starts a seat. Its notices and its end are sent to `messages` with the number of the member.
+    /// Starts a seat. Its notices and its end are sent to `messages` with the number of the member. `page`: its status page, with the file.
     pub(crate) fn start(
         member: usize,
         program: std::process::Command,
         environment: &Environment,
+        page: Option<(SeatPage, OwnedFd)>,
         log: Option<File>,
         log_level: Option<&str>,
         messages: UnboundedSender<(usize, SeatMessage)>,
     ) -> io::Result<Self> {
+        let (page, page_file) = page.unzip();
+        let page_descriptor = page_file.as_ref().map(|file| file.as_raw_fd());
+        let mut environment = environment.clone();
+        environment.inherited.extend(page_descriptor);
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let child = spawn(program, theirs.into(), environment, log, log_level)?;
+        drop(page_file);
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let (orders, queued) = unbounded_channel();
         let kill = Arc::new(Notify::new());
         tokio::spawn(write_orders(writer, queued));
         tokio::spawn(forward_notices(member, child, reader, Arc::clone(&kill), messages));
-        Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle: handle_of(pid) })
+        let handle = handle_of(pid);
+        Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle, page, page_descriptor })
     }
 
     /// Returns the handle of a seat that another process takes. [`SeatService::serve`] serves its socket.
@@ -76,7 +88,9 @@ impl Process {
         let (orders, queued) = unbounded_channel();
         let kill = Arc::new(Notify::new());
         let service = SeatService { member, start, wires, orders: queued, kill: Arc::clone(&kill), messages };
-        (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, service)
+        let handle = handle_of(pid);
+        let orders = Some(orders);
+        (Self { pid, is_ours: false, orders, kill, handle, page: None, page_descriptor: None }, service)
     }
 
     /// Queues an order, without waiting.
@@ -122,11 +136,11 @@ fn handle_of(pid: u32) -> Option<Arc<OwnedFd>> {
 fn spawn(
     program: std::process::Command,
     socket: OwnedFd,
-    environment: &Environment,
+    environment: Environment,
     log: Option<File>,
     log_level: Option<&str>,
 ) -> io::Result<Child> {
-    let Environment { inherited, own_network } = environment.clone();
+    let Environment { inherited, own_network } = environment;
     let mut command = Command::from(program);
     command.stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
     if let Some(log) = log {
