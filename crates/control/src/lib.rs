@@ -4,6 +4,7 @@
 //! - [`order`] and [`notice`]: lines from the supervisor to a seat, and from a seat to the supervisor.
 //! - [`grant`]: wires of a seat, by descriptor.
 //! - [`request`] and [`links`]: lines on the control socket of a standing rack (`docs/control-socket.md`).
+//! - [`status_words`]: brief status of a seat as integers, for shared memory.
 //! - [`submitted`]: jobs that users submit to a standing rack.
 //! - [`recorder`]: time series of a member while it runs.
 //! - [`report`], [`measure`], [`oracle`] and [`rest`]: results of members, and the report that is assembled from them.
@@ -24,5 +25,6 @@ pub mod report;
 pub mod request;
 pub mod rest;
 pub mod source;
+pub mod status_words;
 pub mod submitted;
 mod zero;

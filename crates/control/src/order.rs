@@ -101,6 +101,9 @@ pub struct Start {
     /// Bytes that the node may register with the fabric, if a submitted job holds the seat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_max_bytes: Option<u64>,
+    /// Descriptor of the status page, which the process has inherited; absent if the seat has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_page: Option<i32>,
 }
 
 /// Memory that seats of one server share by mapping it.

@@ -70,11 +70,11 @@ pub struct OperationRecording {
 /// Operations of a node that have ended in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecentOperations {
-    /// Number of operations.
+    /// Number of operations, with those that ended with an error.
     pub count: u64,
-    /// Median latency in nanoseconds; 0 if there was none.
+    /// Median latency of those without an error, in nanoseconds; 0 if there was none.
     pub p50_ns: u64,
-    /// 99th percentile of the latency in nanoseconds; 0 if there was none.
+    /// 99th percentile of this latency in nanoseconds; 0 if there was none.
     pub p99_ns: u64,
 }
 
@@ -82,6 +82,8 @@ pub struct RecentOperations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rare {
     Missing,
+    /// Sent frames that an injected fault dropped on the link.
+    Injected,
     Replayed,
     Retransmitted,
     CreditWaits,
@@ -97,12 +99,18 @@ pub struct PortSeries {
     pub bytes: Vec<u64>,
     /// Frames sent.
     pub frames: Vec<u64>,
+    /// Bytes of those frames that the rate of the link was charged for; empty if they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounted: Vec<u64>,
     /// Frames of the neighbour that did not arrive; empty if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<u64>,
     /// Received frames that were dropped, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, Vec<u64>>,
+    /// Frames sent here that an injected fault dropped on the link; empty if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injected: Vec<u64>,
     /// Frames that link-level retry sent again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replayed: Vec<u64>,
@@ -126,13 +134,13 @@ pub struct MemberSeries {
     pub intervals: usize,
     /// Ports, in port order.
     pub ports: Vec<PortSeries>,
-    /// Operations that ended in each interval; empty if the member has no job.
+    /// Operations that ended in each interval, with those that ended with an error; empty if the member has no job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<u64>,
-    /// Median of their latency in nanoseconds.
+    /// Median latency of those without an error, in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_p50_ns: Vec<u64>,
-    /// 99th percentile of their latency in nanoseconds.
+    /// 99th percentile of this latency in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_p99_ns: Vec<u64>,
 }
@@ -141,8 +149,15 @@ pub struct MemberSeries {
 #[derive(Clone, Debug, Default)]
 struct Port {
     last: PortCounters,
+    /// Frames that injected faults have dropped on the link, and how many of them an interval has.
+    injected: u64,
+    injected_noted: u64,
+    /// Bytes that the rate of the link was charged for, and how many of them an interval has.
+    accounted: u64,
+    accounted_noted: u64,
     bytes: Vec<u64>,
     frames: Vec<u64>,
+    accounted_bytes: Vec<u64>,
     /// Each list is as long as the others after its first value; values before are 0.
     rare: BTreeMap<Rare, Vec<u64>>,
 }
@@ -196,6 +211,22 @@ impl Recorder {
         }
     }
 
+    /// Sets the number of frames sent at a port that injected faults have dropped. The counters of a member do not have it. Call
+    /// it before [`Self::sample`] and [`Self::finish`].
+    pub fn set_injected(&mut self, port: PortId, dropped: u64) {
+        if let Some(port) = self.ports.get_mut(port.index()) {
+            port.injected = dropped;
+        }
+    }
+
+    /// Sets the number of bytes that the rate of a port's link was charged for. The counters of a member do not have it. Call it before
+    /// [`Self::sample`] and [`Self::finish`].
+    pub fn set_accounted(&mut self, port: PortId, bytes: u64) {
+        if let Some(port) = self.ports.get_mut(port.index()) {
+            port.accounted = bytes;
+        }
+    }
+
     /// Returns the series. The last interval is not over; it contains what it has so far.
     pub fn finish<M>(
         mut self,
@@ -241,7 +272,8 @@ impl Recorder {
             }
             let rare = port.rare.iter_mut().filter(|(rare, _)| **rare != Rare::Queued);
             let rare = rare.map(|(_, values)| values);
-            [&mut port.bytes, &mut port.frames].into_iter().chain(rare).for_each(join_pairs);
+            let lists = [&mut port.bytes, &mut port.frames, &mut port.accounted_bytes];
+            lists.into_iter().chain(rare).for_each(join_pairs);
         }
         let pairs = self.operations.chunks(2).map(|pair| pair.iter().copied().reduce(joined));
         self.operations = pairs.map(Option::unwrap_or_default).collect();
@@ -259,7 +291,7 @@ impl Recorder {
             let mut take = |rare| port.rare.remove(&rare).map(padded).unwrap_or_default();
             let (missing, replayed) = (take(Rare::Missing), take(Rare::Replayed));
             let (retransmitted, credit_waits) = (take(Rare::Retransmitted), take(Rare::CreditWaits));
-            let queued = take(Rare::Queued);
+            let (queued, injected) = (take(Rare::Queued), take(Rare::Injected));
             let dropped = port.rare.into_iter().filter_map(|(rare, values)| match rare {
                 Rare::Dropped(reason) => {
                     Some((DropReason::ALL.get(reason)?.name().to_owned(), padded(values)))
@@ -269,8 +301,13 @@ impl Recorder {
             PortSeries {
                 bytes: padded(port.bytes),
                 frames: padded(port.frames),
+                accounted: match port.accounted_noted {
+                    0 => Vec::new(),
+                    _ => padded(port.accounted_bytes),
+                },
                 missing,
                 dropped: dropped.collect(),
+                injected,
                 replayed,
                 retransmitted,
                 credit_waits,
@@ -299,16 +336,20 @@ impl Port {
             self.last = PortCounters::default();
         }
         let last = &self.last;
-        let is_unchanged =
-            (counters.frames_sent, counters.frames_received, counters.missing, counters.credit_stalls)
-                == (last.frames_sent, last.frames_received, last.missing, last.credit_stalls);
-        if is_unchanged && queued == 0 {
+        let noted = |of: &PortCounters| {
+            [of.frames_sent, of.missing, of.credit_stalls, of.retransmitted, of.retry.tx_replay]
+        };
+        let is_unchanged = noted(counters) == noted(last) && counters.dropped == last.dropped;
+        let is_unchanged = is_unchanged && self.accounted == self.accounted_noted;
+        if is_unchanged && self.injected == self.injected_noted && queued == 0 {
             return;
         }
         add(&mut self.bytes, interval, counters.bytes_sent.saturating_sub(last.bytes_sent));
         add(&mut self.frames, interval, counters.frames_sent.saturating_sub(last.frames_sent));
+        add(&mut self.accounted_bytes, interval, self.accounted.saturating_sub(self.accounted_noted));
         let named = [
             (Rare::Missing, counters.missing.saturating_sub(last.missing)),
+            (Rare::Injected, self.injected.saturating_sub(self.injected_noted)),
             (Rare::Replayed, counters.retry.tx_replay.saturating_sub(last.retry.tx_replay)),
             (Rare::Retransmitted, counters.retransmitted.saturating_sub(last.retransmitted)),
             (Rare::CreditWaits, counters.credit_stalls.saturating_sub(last.credit_stalls)),
@@ -323,6 +364,7 @@ impl Port {
             add(self.rare.entry(Rare::Queued).or_default(), interval, queued);
         }
         self.last.clone_from(counters);
+        (self.injected_noted, self.accounted_noted) = (self.injected, self.accounted);
     }
 }
 
@@ -345,14 +387,14 @@ pub(crate) fn greatest_of_pairs(values: &mut Vec<u64>) {
 }
 
 /// Joins two intervals. The quantiles of both together are not known: the result has the mean of the medians, weighted by their
-/// numbers, and the greater of the 99th percentiles.
+/// numbers, and the greater of the 99th percentiles. An interval without a latency, in which all operations ended with errors, has no weight.
 fn joined(one: RecentOperations, other: RecentOperations) -> RecentOperations {
-    let count = one.count + other.count;
-    let sum =
-        u128::from(one.p50_ns) * u128::from(one.count) + u128::from(other.p50_ns) * u128::from(other.count);
+    let weight = |recent: &RecentOperations| if recent.p99_ns > 0 { recent.count } else { 0 };
+    let weighted = |recent: &RecentOperations| u128::from(recent.p50_ns) * u128::from(weight(recent));
+    let timed = weight(&one) + weight(&other);
     RecentOperations {
-        count,
-        p50_ns: (sum / u128::from(count.max(1))) as u64,
+        count: one.count + other.count,
+        p50_ns: ((weighted(&one) + weighted(&other)) / u128::from(timed.max(1))) as u64,
         p99_ns: one.p99_ns.max(other.p99_ns),
     }
 }
@@ -378,7 +420,12 @@ impl MemberSeries {
             join_operations(&mut self.operations, &mut self.latency_p50_ns, &mut self.latency_p99_ns);
             for port in &mut self.ports {
                 let lists = [&mut port.bytes, &mut port.frames, &mut port.missing, &mut port.replayed];
-                let more = [&mut port.retransmitted, &mut port.credit_waits];
+                let more = [
+                    &mut port.accounted,
+                    &mut port.retransmitted,
+                    &mut port.credit_waits,
+                    &mut port.injected,
+                ];
                 lists.into_iter().chain(more).chain(port.dropped.values_mut()).for_each(join_pairs);
                 greatest_of_pairs(&mut port.queued);
             }
@@ -407,6 +454,14 @@ mod tests {
 
     fn recent(count: u64, p50_ns: u64) -> Option<RecentOperations> {
         Some(RecentOperations { count, p50_ns, p99_ns: 2 * p50_ns })
+    }
+
+    #[test]
+    fn an_interval_in_which_all_operations_failed_does_not_change_the_median_of_its_neighbour() {
+        let good = RecentOperations { count: 2, p50_ns: 100, p99_ns: 300 };
+        let failed = RecentOperations { count: 3, p50_ns: 0, p99_ns: 0 };
+        assert_eq!(joined(good, failed), RecentOperations { count: 5, p50_ns: 100, p99_ns: 300 });
+        assert_eq!(joined(failed, failed), RecentOperations { count: 6, p50_ns: 0, p99_ns: 0 });
     }
 
     #[test]
@@ -440,7 +495,10 @@ mod tests {
         port.note(2, &PortCounters { retransmitted: 2, ..counted(9) }, 1);
         assert_eq!((port.frames.as_slice(), port.bytes.as_slice()), (&[5, 0, 4][..], &[500, 0, 400][..]));
         assert_eq!(port.rare[&Rare::Retransmitted], [0, 0, 2]);
+        port.injected = 4;
+        port.note(2, &PortCounters { retransmitted: 2, ..counted(9) }, 0);
         port.note(3, &counted(1), 0);
+        assert_eq!(port.rare[&Rare::Injected], [0, 0, 4], "the link counts, and does not restart");
         assert_eq!(port.rare[&Rare::Queued], [3, 0, 1]);
         assert_eq!(port.frames, [5, 0, 4, 1], "a restarted member counts from 0");
     }

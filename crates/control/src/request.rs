@@ -243,6 +243,9 @@ pub struct IpStatus {
 /// Fault in effect.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct ActiveFault {
+    /// Number of the fault in its rack. All members that apply one fault have the same number.
+    #[serde(default)]
+    pub fault: usize,
     /// Kind and target, in the terms of the script.
     pub what: String,
     /// Member that applies it.
@@ -288,6 +291,9 @@ pub struct MemberStatus {
     pub links_total: usize,
     /// Time since its process took the seat, in nanoseconds.
     pub uptime_ns: Option<u64>,
+    /// Time at which the member read its figures, on the rack's clock; absent if it did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
     /// Processor time of its process so far, in nanoseconds; null if it did not answer.
     #[serde(default)]
     pub processor_ns: Option<u64>,

@@ -4,17 +4,18 @@
 //! every reason against a pass as text. This module measures nothing: a report is a function of the members' reports,
 //! so equal reports of members give an equal report of the run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rackloom_protocol::link::counters::{CountingEnd, MarkCounters, PauseCounters, RetryCounters};
 use rackloom_protocol::port_counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::balance::{BYTES_BESIDE_FRAME, PhaseBalance, balance};
+use super::balance::{PhaseBalance, balance, with_preambles};
 use super::device::{DevicePart, NodeUse, device_use};
 use super::events::EventRecord;
 use super::fault_report::FaultReport;
+use super::gpu::{GpuPart, GpuUse, gpu_use};
 use super::member::{HostShortage, JobResult, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;
@@ -193,6 +194,10 @@ macro_rules! link_report {
             pub frames: u64,
             /// Bytes of those frames, with the Ethernet header, without preamble and gap.
             pub bytes_on_wire: u64,
+            /// Bytes of those frames that the rate of the link was charged for: with the headers of the link's profile, checks, padding,
+            /// preambles and gaps. Virtual time only.
+            #[serde(default, skip_serializing_if = "is_zero")]
+            pub accounted_bytes: u64,
             /// Data frames among the frames. They carry operations. Zero if the sending end was lost with its counters.
             #[serde(default)]
             pub data_frames: u64,
@@ -248,6 +253,7 @@ macro_rules! link_report {
                     name,
                     frames,
                     bytes_on_wire,
+                    accounted_bytes: sender.map_or(0, |sender| sender.accounted_bytes),
                     data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
                     control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
                     forwarded: sender.map_or(0, |sender| sender.forwarded),
@@ -264,7 +270,14 @@ macro_rules! link_report {
             /// Returns the bytes that the direction sent, with preambles and gaps.
             #[must_use]
             pub fn wire_bytes(&self) -> u64 {
-                self.bytes_on_wire + self.frames * BYTES_BESIDE_FRAME
+                with_preambles(self.bytes_on_wire, self.frames)
+            }
+
+            /// Returns the bytes that count against the rate of the link: accounted bytes in virtual time, bytes with preambles and gaps in
+            /// processes.
+            #[must_use]
+            pub fn load_bytes(&self) -> u64 {
+                if self.accounted_bytes > 0 { self.accounted_bytes } else { self.wire_bytes() }
             }
 
             /// Returns the counters that are rarely counted, by name, if they are not zero.
@@ -346,6 +359,9 @@ pub struct Report {
     /// Use of the GPUs: parts of the device model, and computations of a workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_use: Vec<DevicePart>,
+    /// Use of the real GPUs that hold memory of nodes, as their driver reports it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_use: Vec<GpuUse>,
     /// Phases of the job, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseSpan>,
@@ -409,7 +425,12 @@ impl Report {
         let links = link_reports(&directions, &by_name);
         let of_jobs: Vec<Vec<PhaseSpan>> = jobs.iter().map(|job| phases_of(job)).collect();
         let phases = PhaseSpan::join(of_jobs.iter().map(Vec::as_slice));
-        let series = Series::join(members, &directions);
+        let mut series = Series::join(members, &directions);
+        if let Some(series) = &mut series {
+            let switches: HashSet<_> =
+                context.members.iter().filter(|seat| !seat.has_job).map(|seat| seat.name.as_str()).collect();
+            series.mark_switches(|name| switches.contains(name));
+        }
         let bytes_of_phases =
             series.as_ref().map(|series| series.bytes_of_phases(&phases, &directions)).unwrap_or_default();
 
@@ -442,6 +463,7 @@ impl Report {
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             balance: balance(&links, context.topology.as_ref(), context.elapsed_ns, bytes_of_phases),
             device_use: device_use(&uses_of_devices(&seats), context.elapsed_ns),
+            gpu_use: gpu_use(samples_of_gpus(&seats)),
             links,
             phases,
             series,
@@ -507,6 +529,16 @@ fn uses_of_devices<'a>(seats: &[(&'a MemberSeat, Option<&MemberReport>)]) -> Vec
         }
     };
     seats.iter().map(of).collect()
+}
+
+/// Returns the samples of each node's GPU, in the order of the plan.
+fn samples_of_gpus<'a>(
+    seats: &'a [(&MemberSeat, Option<&MemberReport>)],
+) -> impl Iterator<Item = (&'a str, &'a GpuPart)> {
+    let of = |(seat, member): &'a (&MemberSeat, Option<&MemberReport>)| {
+        Some((seat.name.as_str(), member.as_ref()?.job.as_ref()?.gpu.as_ref()?))
+    };
+    seats.iter().filter_map(of)
 }
 
 fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {

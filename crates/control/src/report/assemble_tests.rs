@@ -1,5 +1,6 @@
 //! Tests of reports that are assembled from hand-written members.
 
+use super::super::gpu::{GpuPart, Sampled};
 use super::super::{EventLog, JobResult, Mismatch};
 use super::*;
 
@@ -205,4 +206,21 @@ fn a_wish_for_memory_that_was_not_granted_names_the_nodes() {
     let many: Vec<_> = (0..10).map(|index| with_memory(format!("n{index}"), &["no huge pages"])).collect();
     let report = Report::assemble(context(), &many);
     assert_eq!(report.notes, ["memory of n0, n1, n2, n3, n4, n5, n6, n7 and 2 more: no huge pages"]);
+}
+
+#[test]
+fn the_use_of_a_real_gpu_is_a_field_of_the_report_only_if_a_node_sampled_one() {
+    let without = serde_json::to_value(Report::assemble(context(), &members())).unwrap();
+    assert_eq!(without.get("gpu_use"), None);
+    let mut members = members();
+    let busy = Sampled { count: 4, sum: 100, max: 60 };
+    let part = GpuPart { uuid: "GPU-1".into(), samples: 4, busy_percent: busy, ..GpuPart::default() };
+    members[1].job.as_mut().unwrap().gpu = Some(part);
+    let report = Report::assemble(context(), &members);
+    let json = serde_json::to_value(&report).unwrap();
+    let used = &json["gpu_use"][0];
+    assert_eq!((&used["nodes"], &used["uuid"]), (&serde_json::json!(["n1"]), &"GPU-1".into()));
+    assert_eq!(used["busy_share"], serde_json::json!({"mean": 0.25, "max": 0.6}));
+    let again: Report = serde_json::from_value(json).unwrap();
+    assert_eq!(again, report);
 }

@@ -13,6 +13,7 @@ use rackloom_plan::faults::{Fault, FaultEvent, FaultScript};
 use rackloom_plan::{Clock, Plan};
 use rackloom_protocol::{NodeId, OperationError};
 
+pub use self::expected::CLEAN_ERROR;
 use self::expected::{of_counts, of_ending, of_happening, of_losses, of_times};
 use self::heartbeats::of_heartbeats;
 use self::history::{

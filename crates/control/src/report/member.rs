@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device::DeviceUse;
 use super::events::EventLog;
+use super::gpu::GpuPart;
 use super::memory::MemoryReport;
 use super::spans::{OperationSpan, PhaseSpan};
 use super::sweep::SweepRow;
@@ -18,6 +19,10 @@ use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 use crate::recorder::MemberSeries;
 use crate::zero::is_zero;
+
+/// Reasons for which a wire or its device dropped received frames, beside those of the core.
+pub const DEVICE_DROPS: [&str; 6] =
+    ["receive-buffer-full", "too-long", "vlan-tag", "filtered", "bad-tag", "replayed"];
 
 /// State of a member at the end of a run, as its engine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,6 +135,9 @@ pub struct JobResult {
     /// Use of the rank's GPU. Present only in virtual time and if the device model limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
+    /// Samples of the GPU that holds the rank's memory. Present only if it is real and was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuPart>,
     /// Use of the rank's memory. Present only if memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
@@ -189,6 +197,9 @@ macro_rules! port_report {
             /// Zero counts are left out.
             #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
             pub injected: BTreeMap<String, u64>,
+            /// Bytes of the frames sent here that the rate of the link was charged for. Zero in processes.
+            #[serde(default, skip_serializing_if = "is_zero")]
+            pub accounted_bytes: u64,
             /// True if a process of the member ended without its counters, so that these are those of the others.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             pub is_partial: bool,
@@ -208,6 +219,7 @@ macro_rules! port_report {
                     pause: occurred(counters.pause.named()),
                     marks: occurred(counters.marks.named()),
                     injected: BTreeMap::new(),
+                    accounted_bytes: 0,
                     is_partial: false,
                 }
             }
@@ -221,6 +233,7 @@ macro_rules! port_report {
                 add_named(&mut self.pause, &other.pause);
                 add_named(&mut self.marks, &other.marks);
                 add_named(&mut self.injected, &other.injected);
+                self.accounted_bytes += other.accounted_bytes;
                 self.is_partial |= other.is_partial;
             }
         }

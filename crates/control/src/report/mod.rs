@@ -10,6 +10,7 @@ mod events;
 mod fault_lines;
 mod fault_report;
 pub mod faults;
+pub mod gpu;
 pub mod injected;
 mod member;
 mod memory;
@@ -31,8 +32,10 @@ pub use device::{DevicePart, DeviceUse, PathUse};
 pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
 pub use fault_report::FaultReport;
+pub use gpu::{GpuPart, GpuRates, GpuUse, MeanAndMax, Sampled};
 pub use member::{
-    HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport,
+    DEVICE_DROPS, HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport,
+    PortReport,
 };
 pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 pub use meta::{HostReport, Meta, Versions};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::balance::{BYTES_BESIDE_FRAME, PhaseBytes};
+use super::balance::{PhaseBytes, with_preambles};
 use super::member::MemberReport;
 use super::spans::PhaseSpan;
 use crate::recorder::{MemberSeries, PortSeries, greatest_of_pairs, join_operations, join_pairs};
@@ -32,7 +32,7 @@ pub struct Series {
     pub intervals: u32,
     /// Directions of links, in the order of the report's `links`. Directions without frames are left out.
     pub links: Vec<LinkSeries>,
-    /// Nodes with operations, in the order of the report's `nodes`.
+    /// Nodes and switches with operations, in the order of the members.
     pub nodes: Vec<NodeSeries>,
 }
 
@@ -45,10 +45,14 @@ pub struct LinkSeries {
     pub bytes: Vec<u64>,
     /// Frames sent.
     pub frames: Vec<u64>,
+    /// Bytes of those frames that the rate of the link was charged for: with the headers of the link's profile, checks, padding, preambles
+    /// and gaps. Empty in processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounted: Vec<u64>,
     /// Frames that did not arrive; empty if all did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<u64>,
-    /// Frames dropped by the receiving end, by reason.
+    /// Frames dropped by the receiving end, by reason. `injected` has those that an injected fault dropped on the link.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, Vec<u64>>,
     /// Frames that link-level retry sent again; empty if there were none.
@@ -66,17 +70,34 @@ pub struct LinkSeries {
     pub queued: Vec<u64>,
 }
 
-/// Series of one node.
+/// Series of one node, or of one switch with a reduction unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSeries {
-    /// Name of the node.
+    /// Name of the node or switch.
     pub name: String,
-    /// Operations that ended.
+    /// True if it is a switch with a reduction unit. The report's `operations` do not count operations of switches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_switch: bool,
+    /// Operations that ended, with those that ended with an error.
     pub operations: Vec<u64>,
-    /// Median latency of these operations in nanoseconds; 0 if none ended.
+    /// Median latency of those without an error, in nanoseconds; 0 if there was none.
     pub latency_p50_ns: Vec<u64>,
-    /// 99th percentile of their latency in nanoseconds; 0 if none ended.
+    /// 99th percentile of this latency in nanoseconds; 0 if there was none.
     pub latency_p99_ns: Vec<u64>,
+}
+
+impl LinkSeries {
+    /// Returns the bytes of an interval that count against the rate of the link: accounted bytes in virtual time, bytes with preambles and
+    /// gaps in processes.
+    #[must_use]
+    pub fn load_bytes(&self, interval: usize) -> u64 {
+        let at = |values: &[u64]| values.get(interval).copied().unwrap_or(0);
+        if self.accounted.is_empty() {
+            with_preambles(at(&self.bytes), at(&self.frames))
+        } else {
+            at(&self.accounted)
+        }
+    }
 }
 
 impl Series {
@@ -112,6 +133,13 @@ impl Series {
         Some(joined)
     }
 
+    /// Marks the members for which `is_switch` holds as switches.
+    pub(super) fn mark_switches(&mut self, is_switch: impl Fn(&str) -> bool) {
+        for node in &mut self.nodes {
+            node.is_switch = is_switch(&node.name);
+        }
+    }
+
     /// Calls `change` for each list of values.
     fn each_list(&mut self, mut change: impl FnMut(&mut Vec<u64>)) {
         for link in &mut self.links {
@@ -119,7 +147,7 @@ impl Series {
                 [&mut link.missing, &mut link.replayed, &mut link.retransmitted, &mut link.credit_waits];
             let rare = rare
                 .into_iter()
-                .chain([&mut link.queued])
+                .chain([&mut link.queued, &mut link.accounted])
                 .filter(|values| !values.is_empty())
                 .chain(link.dropped.values_mut());
             [&mut link.bytes, &mut link.frames].into_iter().chain(rare).for_each(&mut change);
@@ -148,7 +176,7 @@ impl Series {
             }
             for link in &mut self.links {
                 let lists = [&mut link.bytes, &mut link.frames, &mut link.missing, &mut link.replayed];
-                let more = [&mut link.retransmitted, &mut link.credit_waits];
+                let more = [&mut link.accounted, &mut link.retransmitted, &mut link.credit_waits];
                 lists.into_iter().chain(more).chain(link.dropped.values_mut()).for_each(join_pairs);
                 greatest_of_pairs(&mut link.queued);
             }
@@ -185,8 +213,7 @@ impl Series {
             let begin_ns = self.from_ns + interval * self.interval_ns;
             let end_ns = begin_ns + self.interval_ns;
             let shared_ns = phase.ended_ns.min(end_ns).saturating_sub(phase.began_ns.max(begin_ns));
-            let interval = interval as usize;
-            let bytes = link.bytes[interval] + link.frames[interval] * BYTES_BESIDE_FRAME;
+            let bytes = link.load_bytes(interval as usize);
             sum += bytes as f64 * shared_ns as f64 / self.interval_ns as f64;
         }
         sum.round() as u64
@@ -216,12 +243,17 @@ fn links(all: &Recorded<'_>, directions: &[Direction]) -> Vec<LinkSeries> {
         let receiver = port(&direction.receiver, direction.edge);
         let of_receiver =
             |values: fn(&PortSeries) -> &Vec<u64>| receiver.map(values).cloned().unwrap_or_default();
+        let mut dropped = receiver.map(|port| port.dropped.clone()).unwrap_or_default();
+        if !sender.injected.is_empty() {
+            dropped.insert("injected".to_owned(), sender.injected.clone());
+        }
         sender.frames.iter().any(|frames| *frames > 0).then(|| LinkSeries {
             name: direction.name.clone(),
             bytes: sender.bytes.clone(),
             frames: sender.frames.clone(),
+            accounted: sender.accounted.clone(),
             missing: of_receiver(|port| &port.missing),
-            dropped: receiver.map(|port| port.dropped.clone()).unwrap_or_default(),
+            dropped,
             replayed: sender.replayed.clone(),
             retransmitted: sender.retransmitted.clone(),
             credit_waits: sender.credit_waits.clone(),
@@ -234,6 +266,7 @@ fn links(all: &Recorded<'_>, directions: &[Direction]) -> Vec<LinkSeries> {
 fn node(name: &str, series: &MemberSeries) -> Option<NodeSeries> {
     (!series.operations.is_empty()).then(|| NodeSeries {
         name: name.to_owned(),
+        is_switch: false,
         operations: series.operations.clone(),
         latency_p50_ns: series.latency_p50_ns.clone(),
         latency_p99_ns: series.latency_p99_ns.clone(),
@@ -300,6 +333,16 @@ mod tests {
         // Each interval has one frame: 100 bytes, and 20 beside it. The second phase is too short.
         assert_eq!(phases.len(), 1);
         assert_eq!(phases[0].bytes, [540, 0]);
+    }
+
+    #[test]
+    fn a_phase_has_the_accounted_bytes_where_they_are_known() {
+        let mut members = [member("a", 10, &[100; 10], &[1; 10]), member("b", 20, &[0; 5], &[])];
+        members[0].series.as_mut().expect("a series").ports[0].accounted = vec![60; 10];
+        let series = Series::join(&members, &directions()).expect("two members recorded");
+        assert_eq!((series.interval_ns, series.links[0].accounted.as_slice()), (20, &[120; 5][..]));
+        let phase = PhaseSpan { name: "p".into(), began_ns: 0, ended_ns: 80 };
+        assert_eq!(series.bytes_of_phases(&[phase], &directions())[0].bytes, [480, 0]);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct WorkloadPart {
     /// Name of the workload.
     pub name: String,
+    /// Ranks that the workload states, with those that have no operations.
+    #[serde(default)]
+    pub ranks_stated: u64,
     /// Operations of the rank.
     pub operations: u64,
     /// Operations that have ended.
@@ -51,6 +54,9 @@ pub struct PhasePart {
 pub struct WorkloadReport {
     /// Name of the workload.
     pub name: String,
+    /// Ranks that the workload states, with those that have no operations. 0 in reports that do not have it.
+    #[serde(default)]
+    pub ranks_stated: u64,
     /// Operations of all ranks that have ended.
     pub operations: u64,
     /// Messages, and transfers of collectives, of all ranks.
@@ -120,7 +126,8 @@ pub struct LinkUse {
     pub name: String,
     /// Bytes of its frames in the whole run, without preambles and gaps.
     pub bytes: u64,
-    /// Share of the iteration time in which the link was busy with these bytes, from 0 to 1. Absent if the link states no rate.
+    /// Share of the iteration time in which the link was busy with these frames, from 0 to 1. It counts the bytes that count against the
+    /// rate: accounted bytes in virtual time, bytes with preambles and gaps in processes. Absent if the link states no rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -145,6 +152,7 @@ impl WorkloadReport {
         exposed.sort_unstable();
         Some(Self {
             name: first.name.clone(),
+            ranks_stated: first.ranks_stated,
             operations: ranks.iter().map(|rank| rank.operations).sum(),
             messages: ranks.iter().map(|rank| rank.messages).sum(),
             bytes: ranks.iter().map(|rank| rank.bytes).sum(),
@@ -158,10 +166,11 @@ impl WorkloadReport {
         })
     }
 
-    /// Adds the use of links: names and bytes of both directions of each link, and the rate of a link by its index.
+    /// Adds the use of links: both directions of each link with the bytes that count against its rate, and the rate of a link by its index.
+    /// The shares of `links` are replaced.
     pub fn add_links(
         &mut self,
-        links: impl IntoIterator<Item = (String, u64)>,
+        links: impl IntoIterator<Item = (LinkUse, u64)>,
         rate_bits_per_s: impl Fn(usize) -> Option<u64>,
     ) {
         let iteration_s = self.iteration_ns as f64 / 1e9;
@@ -169,7 +178,7 @@ impl WorkloadReport {
             let rate = rate_bits_per_s(index / 2).filter(|_| iteration_s > 0.0)?;
             Some((bytes as f64 * 8.0 / (rate as f64 * iteration_s)).min(1.0))
         };
-        let of_link = |(index, (name, bytes))| LinkUse { name, bytes, share: share(index, bytes) };
+        let of_link = |(index, (link, load_bytes))| LinkUse { share: share(index, load_bytes), ..link };
         self.links = links.into_iter().enumerate().map(of_link).collect();
     }
 }
@@ -227,6 +236,7 @@ mod tests {
     fn part(began_ns: u64, ended_ns: u64, compute_ns: u64, phases: Vec<PhasePart>) -> WorkloadPart {
         WorkloadPart {
             name: "w".to_owned(),
+            ranks_stated: 4,
             operations: 4,
             operations_over: 4,
             compute_ns,
@@ -262,6 +272,7 @@ mod tests {
         assert_eq!((report.iteration_ns, report.compute_max_ns), (100, 90));
         let exposed: Vec<_> = report.ranks.iter().map(|rank| (&rank.name[..], rank.exposed_ns)).collect();
         assert_eq!(exposed, [("n0", 30), ("n1", 0), ("n2", 70)], "a rank without operations is left out");
+        assert_eq!(report.ranks_stated, 4, "it is counted");
         assert_eq!((report.exposed_median_ns, report.exposed_max_ns), (30, 70));
         assert_eq!((report.operations, report.messages, report.bytes), (12, 3, 30));
         assert_eq!(WorkloadReport::of(std::iter::empty()), None);
@@ -271,9 +282,13 @@ mod tests {
     fn a_link_is_used_for_a_share_of_the_iteration() {
         let mut report = report();
         let links = [("n0->n1", 5), ("n1->n0", 900), ("n1->n2", 7), ("n2->n1", 0)];
+        let links = links.map(|(name, load_bytes)| {
+            (LinkUse { name: name.to_owned(), bytes: 10 * load_bytes, share: None }, load_bytes)
+        });
         // 100 ns of 8 Gbit/s are 100 bytes. The second link states no rate.
         let rate = |index| (index == 0).then_some(8_000_000_000);
-        report.add_links(links.map(|(name, bytes)| (name.to_owned(), bytes)), rate);
+        report.add_links(links, rate);
+        assert_eq!(report.links[0].bytes, 50);
         let shares: Vec<_> = report.links.iter().map(|link| link.share).collect();
         assert_eq!(shares, [Some(0.05), Some(1.0), None, None]);
     }

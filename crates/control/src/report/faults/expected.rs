@@ -10,6 +10,9 @@ use crate::report::assemble::{Report, Verdict};
 use crate::report::fault_report::FaultReport;
 use crate::report::member::MemberState;
 
+/// Begin of a note of an error that a fault script permits.
+pub const CLEAN_ERROR: &str = "a clean error: ";
+
 /// Compares the end of the job with the expected one. Expected errors become notes.
 pub(super) fn of_ending(ends: ExpectedEnd, report: &mut Report) -> Vec<String> {
     let failures = std::mem::take(&mut report.failures);
@@ -21,7 +24,7 @@ pub(super) fn of_ending(ends: ExpectedEnd, report: &mut Report) -> Vec<String> {
         (ExpectedEnd::Error | ExpectedEnd::Either, _) => {
             let wrong = std::mem::take(&mut report.wrong);
             let clean = failures.into_iter().filter(|failure| !wrong.contains(failure));
-            report.notes.extend(clean.map(|failure| format!("a clean error: {failure}")));
+            report.notes.extend(clean.map(|failure| format!("{CLEAN_ERROR}{failure}")));
             wrong
         }
     }
