@@ -556,6 +556,7 @@ fn a_campaign_runs_each_script_once_and_resumes() {
     let mut numbers: Vec<u64> = std::fs::read_to_string(&results)
         .expect("the results")
         .lines()
+        .skip(1)
         .map(|line| line.strip_suffix(" pass").expect("it passed").parse().expect("a number"))
         .collect();
     numbers.sort_unstable();
@@ -563,6 +564,11 @@ fn a_campaign_runs_each_script_once_and_resumes() {
     let second = campaign(&[&resume[..], &["--runs", "30"]].concat());
     assert!(second.stdout.contains("10 fault scripts"), "{}", second.stdout);
     assert!(second.stdout.contains("20 left out"), "{}", second.stdout);
+    for other in [&["--set", "link.delay=2us"][..], &["--seed", "77"], &["--payload", "elided"]] {
+        let refused = campaign(&[&resume[..], &["--runs", "30"], other].concat());
+        assert_eq!(refused.code, Some(2), "{other:?}: {}", refused.stdout);
+        assert!(refused.stderr.contains("runs of another campaign"), "{}", refused.stderr);
+    }
     let _ = std::fs::remove_file(results);
 }
 
@@ -588,6 +594,27 @@ fn a_campaign_writes_its_result_as_json() {
     assert_eq!(refused.stdout, "", "the file is checked before the work");
 }
 
+/// An operation that waits on the device for its begin reads own memory that has been revoked since its request.
+#[test]
+fn memory_that_is_revoked_while_operations_wait_on_the_device_is_a_clean_error() {
+    let rack = rack_file(
+        "name: devices\nshape: {star: {nodes: 4}}\nlink: {rate: 400Gbit/s, delay: 250ns}\n\
+         device: {bulk_engines: 1, bulk_in_flight: 4, bulk_latency: 2us}\n\
+         job: {collective: {bytes: 64KiB, algorithm: ring, repetitions: 4, warm_up: 0}}\n",
+    );
+    let mut clean_errors = 0;
+    for begin_us in (2..122).step_by(3) {
+        let file = script(&format!(
+            "name: late\nevents: [{{what: revoke, where: [n2], at: {begin_us}us}}]\n\
+             expect: {{ends: right-or-clean-error, happen: any, lost: []}}\n"
+        ));
+        let ended = sim(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish();
+        assert_eq!(ended.code, Some(0), "at {begin_us} us: {}\n{}", ended.stdout, ended.stderr);
+        clean_errors += u32::from(ended.stdout.contains("revoked"));
+    }
+    assert!(clean_errors > 20, "most of the times are within the job: {clean_errors}");
+}
+
 /// A heartbeat that ended a suspicion was also the first one that reported the neighbour as carrying data
 /// again. The end of the link did not report it, so the other end declared the link down permanently.
 #[test]
@@ -609,6 +636,41 @@ fn a_link_whose_first_good_heartbeat_ends_a_suspicion_is_reported() {
     }
 }
 
+/// The table of events has the death of a link, with its reason, and says how many ends were only late.
+#[test]
+fn the_printed_events_have_the_death_of_each_link() {
+    let cut = script(
+        "name: cut\nevents: [{what: down, where: n0--s0, at: 20us, for: 1ms}]\nexpect: {ends: right}\n",
+    );
+    let options = ["--collective", "all-reduce", "--bytes", "256KiB", "--repetitions", "60", "--faults"];
+    let ended = sim(&root().join("topologies/star-4.yaml"))
+        .with(&options)
+        .with(&[cut.to_str().expect("a plain path")])
+        .finish();
+    let report = ended.passed();
+    let changes = |from: &str, to: &str| {
+        let events = report["events"].as_array().expect("events").iter();
+        let of_links = events.filter(|event| event["kind"] == "link-changed");
+        of_links.filter(|event| event["fields"]["from"] == from && event["fields"]["to"] == to).count()
+    };
+    let lines = |text: &str| ended.stdout.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(changes("suspect", "down"), 2, "both ends of the link");
+    assert_eq!(lines("port0 suspect -> down (heartbeat-dead)"), 2, "{}", ended.stdout);
+    assert_eq!((changes("suspect", "up"), lines("suspect for a while")), (0, 0), "{}", ended.stdout);
+
+    // The link is down for less than the time after which it is dead.
+    let late = script(
+        "name: late\nevents: [{what: down, where: n0--s0, at: 20us, for: 150us}]\nexpect: {ends: right}\n",
+    );
+    let ended = sim(&root().join("topologies/star-4.yaml"))
+        .with(&options)
+        .with(&[late.to_str().expect("a plain path")])
+        .finish();
+    ended.passed();
+    let counted = "2 times a port was suspect for a while and came up again without going down";
+    assert!(ended.stdout.contains(counted) && !ended.stdout.contains("suspect ->"), "{}", ended.stdout);
+}
+
 #[test]
 fn a_campaign_of_processes_plays_the_same_scripts_with_later_beginnings() {
     let export = scratch("processes");
@@ -624,7 +686,7 @@ fn a_campaign_of_processes_plays_the_same_scripts_with_later_beginnings() {
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("begin 50 times later than in virtual time"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 fault scripts"), "{}", ended.stdout);
-    assert_eq!(std::fs::read_to_string(&list).expect("the list").lines().count(), 2);
+    assert_eq!(std::fs::read_to_string(&list).expect("the list").lines().count(), 1 + 2);
     let ended = campaign(&["--time-scale", "50", "--runs", "2"]);
     assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
     assert!(ended.stderr.contains("add `--engine processes`"), "{}", ended.stderr);
@@ -640,7 +702,7 @@ fn a_campaign_that_is_interrupted_prints_what_it_has() {
         let options =
             ["--runs", "1000000", "--engine", engine, "--resume", list.to_str().expect("a plain path")];
         let running = rackloom(&rack).with(&options).start();
-        let ran = || std::fs::read_to_string(&list).unwrap_or_default().lines().count();
+        let ran = || std::fs::read_to_string(&list).unwrap_or_default().lines().skip(1).count();
         within(Duration::from_secs(120), "the first script", || (ran() > 0).then_some(()));
         send(running.supervisor(), Signal::INT);
         let ended = running.finish();

@@ -202,6 +202,48 @@ fn a_host_with_another_file_gets_an_error() {
     });
 }
 
+/// Writes a workload in which each of four ranks computes for this time before an all-reduce.
+fn workload(name: &str, compute: &str) -> String {
+    let path = scratch(name);
+    let text = format!(
+        "workload steps\nranks 4\nphase step\ngroup 0..3\nrank 0..3\nin step\ncompute {compute}\nall-reduce group 0 64KiB after -1\n"
+    );
+    std::fs::write(&path, text).expect("the scratch folder is writable");
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+#[test]
+fn a_workload_passes_across_two_hosts() {
+    in_namespaces("a_workload_passes_across_two_hosts", || {
+        let [a, b] = machines();
+        let file = topology("two-hosts.yaml");
+        let options = ["--workload", &workload("equal.workload", "1us")];
+        for host in [run(&a, &file, "A", &options), run(&b, &file, "B", &options)].map(Host::finish) {
+            assert_eq!(host.code, Some(0), "{}", host.output);
+            assert_eq!(host.report()["verdict"], "pass");
+        }
+    });
+}
+
+#[test]
+fn hosts_with_other_workloads_or_algorithms_get_errors() {
+    in_namespaces("hosts_with_other_workloads_or_algorithms_get_errors", || {
+        let [a, b] = machines();
+        let file = topology("two-hosts.yaml");
+        let (first, second) = (workload("first.workload", "1us"), workload("second.workload", "2us"));
+        let of_a = ["--workload", &first, "--algorithm", "ring"];
+        for of_b in [
+            ["--workload", &second, "--algorithm", "ring"],
+            ["--workload", &first, "--algorithm", "two-shot"],
+        ] {
+            for host in [run(&a, &file, "A", &of_a), run(&b, &file, "B", &of_b)].map(Host::finish) {
+                assert_eq!(host.code, Some(COULD_NOT_START), "{}", host.output);
+                assert!(host.output.contains("with another configuration"), "{}", host.output);
+            }
+        }
+    });
+}
+
 /// Both interfaces carry the rack's frames, and the segment between them loses the long ones. Links come up
 /// in this case as well.
 #[test]

@@ -509,9 +509,9 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
             return;
         }
     };
-    waits_for("fault", "down n0--n1 begins");
+    waits_for("fault", "down n0--n1 begins (injected)");
     waits_for("link-changed", "-> down");
-    waits_for("fault", "down n0--n1 ends");
+    waits_for("fault", "down n0--n1 ends (injected)");
     waits_for("link-changed", "-> up");
     drop(listener);
 
@@ -521,6 +521,11 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
         (&["node", "n7", "--kill"], "no member `n7`"),
         (&["link", "n0--n1"], "no fault is named"),
         (&["link", "n0-", "--down"], "a shell takes `>`"),
+        (&["link", "n0--n1", "--loss", "500%"], "`--loss`"),
+        (&["link", "n0--n1", "--down", "--delay", "soon"], "`--delay`"),
+        (&["node", "n0", "--pause", "never"], "`--pause`"),
+        (&["link", "n0--n1", "--down", "--ramp", "5"], "`--ramp`"),
+        (&["link", "n0--n1", "--down", "--every", "1s"], "`--every` without `--for`"),
         (&["link", "n0--n1", "--down", "--rack", "absent"], "no rack named absent"),
     ] {
         let ended = session.rackloom(&[&["inject"][..], arguments].concat());
@@ -530,7 +535,9 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
             "{arguments:?}: {}",
             ended.stderr
         );
-        assert!(!ended.stderr.contains("the script:"), "there was no script: {}", ended.stderr);
+        for absent in ["the script:", "events[", "fault-scripts.md"] {
+            assert!(!ended.stderr.contains(absent), "there was no script: {}", ended.stderr);
+        }
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);
@@ -543,6 +550,32 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
     let ended = session.rackloom(&["inject", "link", "n0--n1", "--down"]);
     assert_eq!(ended.code, Some(2), "a rack that is down is an error");
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
+}
+
+/// The hint is a command that works.
+#[test]
+fn a_rack_among_several_is_named_as_the_command_takes_it() {
+    let session = Session::begin();
+    let file = rack_file("name: one\nshape: {ring: {nodes: 2}}\n");
+    session.up(&file, &["--name", "aa"]);
+    session.up(&file, &["--name", "bb"]);
+    for (arguments, hint) in [
+        (&["heal"][..], "`rackloom heal aa`"),
+        (&["events", "--json"], "`rackloom events aa --json`"),
+        (&["job", "list"], "`rackloom job list aa`"),
+        (&["down", "--seat", "n0"], "`rackloom down aa --seat n0`"),
+        (&["inject", "link", "all", "--loss", "1%"], "with --rack"),
+        (&["job", "cancel", "1"], "with --rack"),
+    ] {
+        let ended = session.rackloom(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stdout);
+        assert!(ended.stderr.contains("several racks are up: aa, bb"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(hint), "{arguments:?}: {}", ended.stderr);
+    }
+    for command in [&["heal", "aa"][..], &["events", "aa", "--json"], &["job", "list", "aa"]] {
+        session.passes(command);
+    }
+    session.passes(&["down", "--all"]);
 }
 
 /// Takes the only rack down, with any verdict, and reads its report.
@@ -672,7 +705,7 @@ fn status_shows_faults_while_they_last() {
     for member in ["n0", "n1"] {
         let fault = faults.iter().find(|fault| fault["member"] == member);
         let fault = fault.unwrap_or_else(|| panic!("{member} is missing in {faults:?}"));
-        assert!(fault["what"].as_str().expect("a text").contains("n0--n1"), "{fault}");
+        assert_eq!(fault["what"], "loss n0--n1 (injected)", "{fault}");
         assert!(fault["age_ns"].as_u64().is_some_and(|age_ns| age_ns > 0), "{fault}");
     }
     assert!(session.passes(&["status"]).contains("active fault"));

@@ -103,3 +103,30 @@ fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires(
         assert_eq!(output.status.code(), Some(0), "{wire}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// A user who cannot open `/dev/null` starts no process. The error of the kernel names no file.
+#[test]
+fn a_null_device_that_cannot_be_opened_is_named() {
+    const TEST: &str = "a_null_device_that_cannot_be_opened_is_named";
+    // A file without permissions is closed to its owner who has no capability.
+    const HIDE: &str = "chmod 000 \"$0\" && mount --bind \"$0\" /dev/null || exit 99
+                        exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
+    let folder = folder("null");
+    let (file, closed) = (folder.0.join("rack.yaml"), folder.0.join("closed"));
+    for (path, text) in [(&file, RACK), (&closed, "")] {
+        fs::write(path, text).expect("the folder can be written");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", HIDE]).arg(&closed).args([env!("CARGO_BIN_EXE_rackloom"), "run"]);
+    command.arg(&file).args(["--wire", "shared-memory"]).env_remove("RACKLOOM_LOG").stdin(Stdio::null());
+    let output = match command.output() {
+        Ok(output) if ![Some(1), Some(99), Some(127)].contains(&output.status.code()) => output,
+        Ok(output) => return skipped(&format!("{TEST}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(reason) => return skipped(&format!("{TEST}: no `unshare`: {reason}")),
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(COULD_NOT_START), "{stderr}");
+    for part in ["cannot start a process for n0", "where: /dev/null", "hint:  this user must be able to"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+}

@@ -126,6 +126,19 @@ impl RunDirectory {
         list().map_err(|error| Failure::could_not_start("cannot list the racks", error).at_path(&self.path))
     }
 
+    /// Returns the state of a name.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(crate) fn name_state(&self, name: &str) -> io::Result<NameState> {
+        let _alone = self.lock_all()?;
+        let path = self.path.join(name);
+        if !path.try_exists()? {
+            return Ok(NameState::Free);
+        }
+        Ok(if is_dead(&path)? { NameState::Left } else { NameState::Taken })
+    }
+
     /// Connects to one rack. Returns `None` if no rack of this name runs.
     pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>, Failure> {
         check_name(name)?;
@@ -139,6 +152,17 @@ impl RunDirectory {
             Err(error) => Err(Failure::could_not_start(format!("cannot reach rack {name}"), error)),
         }
     }
+}
+
+/// State of the name of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameState {
+    /// A supervisor has it.
+    Taken,
+    /// Its supervisor has ended without a release.
+    Left,
+    /// There is no directory of this name: a rack that had it was taken down in order.
+    Free,
 }
 
 impl Claim {
@@ -207,12 +231,15 @@ mod tests {
     #[test]
     fn a_rack_is_claimed_once_and_again_after_its_release() {
         let run = run_directory("claim");
+        assert_eq!(run.name_state("ring").unwrap(), NameState::Free);
         let claim = run.claim("ring").unwrap();
+        assert_eq!(run.name_state("ring").unwrap(), NameState::Taken);
         assert_eq!(run.claim("ring").unwrap_err().exit, Exit::CouldNotStart);
         let other = run.claim("star").unwrap();
         assert!(claim.path().exists(), "a claim does not remove the directory of a running rack");
         drop(claim);
         assert!(!run.path.join("ring").exists());
+        assert_eq!(run.name_state("ring").unwrap(), NameState::Free);
         drop(run.claim("ring").unwrap());
         drop(other);
         fs::remove_dir_all(&run.path).unwrap();
@@ -225,6 +252,7 @@ mod tests {
         fs::create_dir(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();
         fs::write(left.join("control"), "").unwrap();
+        assert_eq!(run.name_state("dead").unwrap(), NameState::Left);
         let claim = run.claim("next").unwrap();
         assert!(!left.exists() && claim.path().exists());
         drop(claim);

@@ -1,7 +1,14 @@
 //! Program that runs supervisors, seats and their helpers. Each is a process, started with a hidden command.
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::outcome::failure::Failure;
+
+/// Device that processes without input or output have in their place.
+const NULL_DEVICE: &str = "/dev/null";
 
 /// Program with the commands `seat`, `keep`, `agent`, `exec` and `sweep-names`, as the `rackloom` command has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,5 +63,16 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.arg(hidden);
         command
+    }
+}
+
+/// Returns the failure of a process that could not be started. `what`: the process, such as `cannot start the supervisor`.
+pub(crate) fn start_failure(what: impl Into<String>, error: &io::Error) -> Failure {
+    let failure = Failure::could_not_start(what, error);
+    match OpenOptions::new().read(true).write(true).open(NULL_DEVICE) {
+        Ok(_) => failure,
+        Err(_) => failure
+            .at_path(Path::new(NULL_DEVICE))
+            .hint("this user must be able to read and write it: restore its mode, as root, with `chmod 666 /dev/null`"),
     }
 }

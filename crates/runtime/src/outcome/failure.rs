@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::Path;
 
+use rackloom_plan::printable;
+
 use super::exit::Exit;
 
 /// Separates cause and remedy in an error of one line.
@@ -51,10 +53,10 @@ impl Failure {
         self.hint.is_some()
     }
 
-    /// Adds the location of the mistake.
+    /// Adds the location of the mistake, in one line.
     #[must_use]
     pub fn at(mut self, location: impl Into<String>) -> Self {
-        self.location = Some(location.into());
+        self.location = Some(printable(&location.into()).into_owned());
         self
     }
 
@@ -68,6 +70,14 @@ impl Failure {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Returns the failure with its cause and its remedy in other terms.
+    #[must_use]
+    pub fn rephrased(mut self, rephrase: impl Fn(&str) -> String) -> Self {
+        self.what = rephrase(&self.what);
+        self.hint = self.hint.map(|hint| rephrase(&hint));
         self
     }
 

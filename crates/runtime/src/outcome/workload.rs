@@ -1,7 +1,7 @@
 //! Parts of the report of a workload that come from the plan and the request: its name, its options, and the use of links.
 
 use rackloom_control::source::WorkloadFile;
-use rackloom_jobs::report::Report;
+use rackloom_jobs::report::{LinkUse, Report};
 use rackloom_plan::Plan;
 
 /// Name of the job in reports.
@@ -20,7 +20,10 @@ pub fn complete(report: &mut Report, plan: &Plan, workload: Option<&WorkloadFile
     }
     let Report { workload, links, .. } = report;
     if let Some(workload) = workload {
-        let links = links.iter().map(|link| (link.name.clone(), link.bytes_on_wire));
+        let links = links.iter().map(|link| {
+            let of_link = LinkUse { name: link.name.clone(), bytes: link.bytes_on_wire, share: None };
+            (of_link, link.load_bytes())
+        });
         let rate = |index: usize| plan.links.get(index).and_then(|link| link.profile.rate_bits_per_s);
         workload.add_links(links, rate);
     }

@@ -42,6 +42,7 @@ impl std::ops::Deref for JobChanges<'_> {
 impl JobChanges<'_> {
     /// Returns the plan's job with the options applied.
     fn applied(&self, plan: &Plan) -> Result<JobKind, Failure> {
+        self.refuse_two_jobs()?;
         let mut kind = self.kind(plan.job.kind);
         let name = kind.name();
         match &mut kind {
@@ -66,6 +67,19 @@ impl JobChanges<'_> {
         }
         self.refuse(name, &self.about_traffic())?;
         Ok(kind)
+    }
+
+    /// Refuses options of traffic beside options of collectives: each of them implies another job.
+    fn refuse_two_jobs(&self) -> Result<(), Failure> {
+        let given = |options: &[(&'static str, bool)]| {
+            options.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
+        };
+        let (traffic, collective) = (given(&self.about_traffic()), given(&self.about_collectives()));
+        let (Some(traffic), Some(collective), None) = (traffic, collective, self.job) else { return Ok(()) };
+        let what = format!(
+            "{traffic} and {collective} exclude each other: they concern job traffic and job collective"
+        );
+        Err(Failure::bad_input(what).hint("leave one of them out"))
     }
 
     /// Returns the job that the options name or imply; without one the job of the rack file.

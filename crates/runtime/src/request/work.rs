@@ -280,7 +280,7 @@ impl RackRequest {
         let faults = faults.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
-        let workload = workload::prepared(&self.source, &plan)?;
+        let workload = workload::prepared(&self.source, &mut plan)?;
         Ok(Work { plan, faults, inputs, result_shapes, workload })
     }
 

@@ -31,11 +31,11 @@ pub(super) fn job_options(source: &Source) -> Result<Cow<'_, JobOptions>, Failur
     Ok(Cow::Owned(JobOptions { job: Some(JobName::None), ..JobOptions::default() }))
 }
 
-/// Returns the workload, prepared for the plan.
+/// Returns the workload, prepared for the plan. Makes it part of the plan's configuration hash.
 ///
 /// # Errors
 /// The text is no workload, the rack cannot perform it, or an option has no effect on it.
-pub(super) fn prepared(source: &Source, plan: &Plan) -> Result<Option<Arc<Prepared>>, Failure> {
+pub(super) fn prepared(source: &Source, plan: &mut Plan) -> Result<Option<Arc<Prepared>>, Failure> {
     let Some(file) = &source.workload else { return Ok(None) };
     let algorithms = match &source.overrides.job.algorithm {
         None => AlgorithmList::AUTO,
@@ -45,6 +45,7 @@ pub(super) fn prepared(source: &Source, plan: &Plan) -> Result<Option<Arc<Prepar
     };
     let workload =
         text::read(&file.text, &file.name).map_err(|errors| Failure::bad_input(errors.to_string()))?;
+    plan.set_workload(&text::write(&workload), &algorithms);
     let prepared = rackloom_jobs::prepare_workload(plan, workload, &algorithms).map_err(|error| {
         let reason = error.reason();
         Failure::bad_input(reason.message).at(location(file, &error)).hint(reason.hint)

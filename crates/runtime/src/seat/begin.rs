@@ -19,6 +19,7 @@ use super::incarnations::IncarnationChecks;
 use super::ip::{self, IpPort};
 use super::memory;
 use super::observe::Observer;
+use super::publisher::Publisher;
 use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
@@ -129,6 +130,7 @@ pub(super) fn begin(start: Start, interface: Option<Interface>) -> Result<Seat, 
         work.job.observe(recording.of_operations(plan.endpoint_count()));
     }
     let recorder = recording.recorder(false, neighbours.len(), plan.links.len());
+    let publisher = Publisher::open(start.status_page, neighbours.len());
     let seat = Seat::new(body, observer, faults, cabling, start.stays, neighbours, seeds);
-    Ok(seat.recorded_by(recorder))
+    Ok(seat.recorded_by(recorder).published_by(publisher))
 }

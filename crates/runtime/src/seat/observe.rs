@@ -127,6 +127,11 @@ impl Observer {
         !self.never_up.contains(&true) && !self.unreached.contains(&true)
     }
 
+    /// Returns the links of the seat in the plan, by port, each with true if it carries no data now.
+    pub(super) fn links(&self) -> impl Iterator<Item = (u16, bool)> {
+        self.edges.iter().zip(&self.carries_data).map(|(edge, carries_data)| (*edge, !carries_data))
+    }
+
     /// Returns the links that carry no data now, by index in the plan.
     pub(super) fn links_down(&self) -> Vec<u16> {
         let ports = self.carries_data.iter().zip(&self.edges);

@@ -109,11 +109,13 @@ impl RestCheck {
         true
     }
 
-    /// Replaces ports and events of `report` by those at the end of all faults. Keeps later findings of the
+    /// Replaces ports, series and events of `report` by those at the end of all faults. Keeps later findings of the
     /// oracles.
     pub(super) fn restore_earlier(self, report: &mut MemberReport) {
+        let MemberReport { ports, series, events, .. } = *self.before;
+        (report.ports, report.series) = (ports, series);
         if report.events.broken_promise().is_none() {
-            (report.ports, report.events) = (self.before.ports, self.before.events);
+            report.events = events;
         }
     }
 

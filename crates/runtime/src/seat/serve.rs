@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rackloom::availability::own_waited_ns;
 use rackloom::clock::process_time_ns;
 use rackloom::seat::FaultPlayer;
+use rackloom::seat::report::{injected_faults, port_figures};
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_control::grant::NewCable;
@@ -26,6 +27,7 @@ use super::ip::IpPort;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
 use super::program::SeatProgram;
+use super::publisher::Publisher;
 use super::rest_check::RestCheck;
 use super::work::Work;
 use crate::channel::seat::{Channel, Received};
@@ -88,6 +90,8 @@ pub(super) struct Seat {
     program: Option<Arc<SeatProgram>>,
     /// Recorder of time series, if the run records them.
     recorder: Option<Box<Recorder>>,
+    /// Writer of the status page, if the seat has one.
+    publisher: Option<Publisher>,
     /// Reads after the end of the job. Present once the supervisor has sent the order `heal`.
     rest_check: Option<RestCheck>,
 }
@@ -130,6 +134,7 @@ impl Body {
 
     /// Records what has changed since the last sample.
     fn sample(&mut self, now: Instant, recorder: &mut Recorder) {
+        self.note_injected(recorder);
         match self {
             Self::Endpoint(work) => {
                 recorder.sample(now, work.runtime.member(), || work.job.take_recent());
@@ -139,10 +144,18 @@ impl Body {
     }
 
     /// Returns the time series until now.
-    fn series(&mut self, now: Instant, recorder: Recorder) -> MemberSeries {
+    fn series(&mut self, now: Instant, mut recorder: Recorder) -> MemberSeries {
+        self.note_injected(&mut recorder);
         match self {
             Self::Endpoint(work) => recorder.finish(now, work.runtime.member(), || work.job.take_recent()),
             Self::Switch(runtime) => recorder.finish(now, runtime.member(), || None),
+        }
+    }
+
+    /// Passes the numbers of frames that injected faults of the ports have dropped to the recorder.
+    fn note_injected(&self, recorder: &mut Recorder) {
+        for port in (0..self.member().port_count()).map(|port| PortId(port as u16)) {
+            recorder.set_injected(port, injected_faults(&self.ports().counters(port)).dropped);
         }
     }
 
@@ -241,6 +254,7 @@ impl Seat {
             leave: Leave::default(),
             program: None,
             recorder: None,
+            publisher: None,
             rest_check: None,
         }
     }
@@ -260,6 +274,11 @@ impl Seat {
     /// Sets the recorder of time series.
     pub(super) fn recorded_by(self, recorder: Option<Recorder>) -> Self {
         Self { recorder: recorder.map(Box::new), ..self }
+    }
+
+    /// Sets the writer of the status page.
+    pub(super) fn published_by(self, publisher: Option<Publisher>) -> Self {
+        Self { publisher, ..self }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -307,9 +326,16 @@ impl Seat {
             {
                 self.report(now, channel)?;
             }
+            if self.publisher.as_mut().is_some_and(|publisher| publisher.is_due(now)) {
+                self.publish(now);
+            }
             if !happened && !had_events && !has_read {
                 let due = self.faults.next_due(now);
-                self.body.wait(wake_at.min(now + self.idle_wait_ns()).min(due).min(leave_due));
+                let until = wake_at.min(now + self.idle_wait_ns()).min(due).min(leave_due);
+                if self.publisher.as_ref().is_some_and(|publisher| publisher.precedes_sleep(now, until)) {
+                    self.publish(now);
+                }
+                self.body.wait(until);
                 if self.body.now().since(now) > LONG_SLEEP_NS {
                     self.control_due = Instant::ZERO;
                 }
@@ -388,7 +414,7 @@ impl Seat {
                     channel.send(&Notice::Lost { member: node.0 })?;
                 }
                 work.sharing.handle_event(now, &event);
-                work.job.handle_event(now, &event);
+                work.handle_event(now, &event);
             }
         }
         Ok(any)
@@ -428,6 +454,7 @@ impl Seat {
                     channel.send(&Notice::Rested(self.rest()))?;
                 }
                 Received::Message(Order::SayStatus { brief }) => {
+                    tracing::debug!(brief, "status requested");
                     channel.send(&Notice::Status(self.status(brief)))?;
                 }
                 Received::Message(Order::Plug(cable)) => self.replace_cable(&cable, channel)?,
@@ -504,7 +531,9 @@ impl Seat {
         if self.rest_check.is_some() {
             return;
         }
-        let before = self.observer.report(now, self.body.member(), self.body.ports(), None, true);
+        let mut before = self.observer.report(now, self.body.member(), self.body.ports(), None, true);
+        // The series end where the counters of the report end, so that their sums are equal.
+        before.series = self.recorder.take().map(|recorder| self.body.series(now, *recorder));
         let had_faults = self.faults.heal(self.body.ports_mut());
         if let (Body::Endpoint(work), true) = (&mut self.body, had_faults) {
             let healed = FaultAction::Memory(MemoryConditions::default());
@@ -548,21 +577,41 @@ impl Seat {
         matches!(&self.body, Body::Endpoint(work) if work.awaits_importers())
     }
 
+    /// Writes the status page.
+    fn publish(&mut self, now: Instant) {
+        let status = self.state();
+        if let Some(publisher) = &mut self.publisher {
+            let ports = port_figures(self.body.member(), self.body.ports(), self.observer.links());
+            publisher.write(now, status, ports);
+        }
+    }
+
+    /// Returns the answer to a request for the status.
     fn status(&mut self, brief: bool) -> SeatStatus {
         let mut status = SeatStatus {
             links_up: self.observer.links_up() as u16,
             links_down: self.observer.links_down(),
+            ports: self.observer.ports(self.body.member(), self.body.ports()),
+            ..self.state()
+        };
+        if let (Body::Endpoint(work), false) = (&self.body, brief) {
+            status.paths = work.paths();
+        }
+        status
+    }
+
+    /// Returns the status without links and paths.
+    fn state(&mut self) -> SeatStatus {
+        let mut status = SeatStatus {
             finished: self.body.is_finished(),
             at_ns: self.body.now().0,
             processor_ns: process_time_ns(),
             incarnation: self.observer.incarnation().0,
-            ports: self.observer.ports(self.body.member(), self.body.ports()),
             ..SeatStatus::default()
         };
         if let Body::Endpoint(work) = &mut self.body {
             status.memory = Some(Box::new(work.memory()));
             status.verdict = work.verdict();
-            status.paths = if brief { Vec::new() } else { work.paths() };
             status.carried = work.sharing.report();
             status.ip = work.ip.as_ref().map(IpPort::counters);
         }

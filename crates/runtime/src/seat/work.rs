@@ -12,6 +12,7 @@ use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_plan::faults::{FaultAction, MemoryConditions, MemoryFaults};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::gpu_use::GpuSampling;
 use super::incarnations::IncarnationChecks;
 use super::ip::IpPort;
 use super::memory;
@@ -51,8 +52,12 @@ pub(super) struct Work {
     has_revoked: bool,
     /// Checks of the incarnations of received frames, under a script that starts successors.
     incarnations: Option<IncarnationChecks>,
+    /// Samples of the GPU that holds the memory.
+    gpu: Option<GpuSampling>,
     /// The job's progress at the last poll.
     progress: u64,
+    /// Verdict of the ended job since its latest event.
+    verdict: Option<Verdict>,
     /// Time for which the member keeps a processor busy before the job begins, in nanoseconds.
     settle_ns: u64,
     /// Time at which the job begins. `None` while peers exchange their memory.
@@ -61,7 +66,7 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(
-        runtime: Runtime<Endpoint>,
+        mut runtime: Runtime<Endpoint>,
         sharing: Sharing,
         job: Box<dyn Job>,
         rank: NodeId,
@@ -69,6 +74,7 @@ impl Work {
         stop_at: StopAt,
     ) -> Self {
         let settle_ns = if runtime.policy() == WaitPolicy::EAGER { SETTLE_NS } else { 0 };
+        let gpu = GpuSampling::of(runtime.memory_mut().device());
         Self {
             runtime,
             sharing,
@@ -83,7 +89,9 @@ impl Work {
             stop_at,
             has_revoked: false,
             incarnations: None,
+            gpu,
             progress: 0,
+            verdict: None,
             settle_ns,
             begins_at: None,
         }
@@ -103,8 +111,10 @@ impl Work {
     /// Handles received frames, polls the job, and sends frames. Returns true if anything happened, and the
     /// time of the next poll of the job.
     pub(super) fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, sharing, job, ip, finished, rank, results, writer, unwritten, stop_at, .. } =
-            self;
+        let Self {
+            runtime, sharing, job, ip, finished, rank, results, writer, unwritten, stop_at, gpu, ..
+        } = self;
+        let verdict = &mut self.verdict;
         let (is_ended, settle_ns, begins_at) = (self.is_ended, self.settle_ns, &mut self.begins_at);
         let mut has_moved = false;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
@@ -115,6 +125,7 @@ impl Work {
             }
             let has_last_commands = *finished && !is_ended && job.has_last_words();
             if has_last_commands {
+                *verdict = None;
                 let mut view = memory.view();
                 let _ = job.advance(now, &mut OnSeat { endpoint, memory, sharing }, &mut view);
             }
@@ -124,12 +135,14 @@ impl Work {
             if now < *begins_at.get_or_insert(now + settle_ns) {
                 return now;
             }
+            gpu.iter_mut().for_each(GpuSampling::begin);
             if writer.is_none() {
                 let mut view = memory.view();
                 let mut seat = OnSeat { endpoint, memory, sharing };
                 if let Progress::Running(wake_at) = job.advance(now, &mut seat, &mut view) {
                     return wake_at.unwrap_or(Instant::NEVER).min(sharing.wake_at(now));
                 }
+                gpu.iter_mut().for_each(GpuSampling::end);
                 *writer = results.take().and_then(|results| begin_result(&**job, *rank, &results, unwritten));
             }
             let is_over = writer.as_mut().map_or(Ok(true), |writer| writer.advance(memory));
@@ -210,13 +223,23 @@ impl Work {
 
     /// Returns the verdict of a job that has ended. A peer that dies later can still change it.
     pub(super) fn verdict(&mut self) -> Option<Verdict> {
-        let is_pass = self.finished && self.unwritten.is_none() && self.job.result().is_pass();
-        self.finished.then_some(if is_pass { Verdict::Pass } else { Verdict::Fail })
+        if self.finished && self.verdict.is_none() {
+            let is_pass = self.unwritten.is_none() && self.job.result().is_pass();
+            self.verdict = Some(if is_pass { Verdict::Pass } else { Verdict::Fail });
+        }
+        self.verdict
+    }
+
+    /// Passes an event to the job.
+    pub(super) fn handle_event(&mut self, now: Instant, event: &Event) {
+        self.job.handle_event(now, event);
+        self.verdict = None;
     }
 
     /// Returns the result of the job, with the outcome of writing it. Frees the memory of a job that has
     /// ended.
     pub(super) fn result(&mut self) -> JobResult {
+        let gpu = self.gpu.as_mut().and_then(GpuSampling::finish);
         let mut held = self.memory();
         if self.finished {
             let (endpoint, memory) = self.runtime.parts_mut();
@@ -226,6 +249,7 @@ impl Work {
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
         result.memory = Some(held);
+        result.gpu = gpu;
         self.incarnations.iter().for_each(|checks| result.oracles.merge(&checks.verdicts()));
         result
             .failures

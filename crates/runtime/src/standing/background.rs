@@ -270,10 +270,12 @@ impl BackgroundSupervisor {
             // The client's task serves these requests.
             Request::Subscribe(_) | Request::Job(_) => {}
             Request::Inject(inject) => {
-                let hint = "docs/fault-scripts.md describes fault scripts";
                 let answer = match self.supervisor.inject(&inject.script, inject.inline) {
                     Ok(events) => Answer::Injected(Injection { events }),
-                    Err(reason) => Answer::refuse(reason, Some(hint)),
+                    Err(reason) if inject.inline => refused_options(&reason),
+                    Err(reason) => {
+                        Answer::refuse(reason, Some("docs/fault-scripts.md describes fault scripts"))
+                    }
                 };
                 let _ = reply.send(Reply::Answer(answer));
             }
@@ -468,4 +470,12 @@ fn launcher_gone(launcher: &Channel) -> Result<impl Future<Output = ()> + use<>,
         let mut byte = [0];
         while stream.read(&mut byte).await.is_ok_and(|count| count > 0) {}
     })
+}
+
+/// Returns the answer for options whose faults cannot be injected. A single mistake brings its own hint.
+fn refused_options(reason: &str) -> Answer {
+    match reason.split_once("; hint: ") {
+        Some((what, hint)) if !hint.contains('\n') => Answer::refuse(what, Some(hint)),
+        _ => Answer::refuse(reason, Some("`rackloom inject --help` lists faults and their options")),
+    }
 }

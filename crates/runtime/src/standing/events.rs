@@ -1,11 +1,14 @@
 //! Events of a standing rack as they happen, on a connection of their own.
 
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackloom_control::request::{Answer, Nothing, Request};
 use rackloom_jobs::report::EventRecord;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::{StandingRack, client};
 use crate::outcome::exit::Exit;
@@ -52,6 +55,27 @@ impl EventStream {
             }
         };
         subscribe().map_err(lost)
+    }
+
+    /// Waits until something of the rack can be read. Returns false if the reader of `output` ends before that.
+    ///
+    /// # Errors
+    /// The connection cannot be waited for.
+    pub fn wait_beside(&self, output: impl AsFd) -> io::Result<bool> {
+        if self.received.contains(&b'\n') {
+            return Ok(true);
+        }
+        loop {
+            // The end of a reader is an error of the output, for which every wait looks.
+            let mut ends =
+                [PollFd::new(&self.stream, PollFlags::IN), PollFd::new(&output, PollFlags::empty())];
+            match poll(&mut ends, None) {
+                Ok(_) if !ends[1].revents().is_empty() => return Ok(false),
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Returns the next event; `None` if there was none for `timeout`.

@@ -1,7 +1,7 @@
 //! Control of a standing rack: status, faults, seats, end.
 
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackloom_control::request::{
     Answer, EventList, Inject, Injection, Join, Nothing, RackStatus, Request, StatusOptions,
@@ -10,7 +10,7 @@ use rackloom_control::submitted::{JobList, JobNumber, JobStatus, Submission};
 use rackloom_jobs::report::Report;
 
 use super::{client, links};
-use crate::machine::directory::RunDirectory;
+use crate::machine::directory::{NameState, RunDirectory};
 use crate::outcome::failure::Failure;
 
 /// Longest time for a rack to answer a request.
@@ -20,8 +20,29 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const RATE_INTERVAL: Duration = Duration::from_millis(200);
 /// Longest time for a rack to end: its jobs end, and its members report and leave.
 const END_TIMEOUT: Duration = Duration::from_secs(40);
+/// Longest time between the end of a supervisor's connections and the release of its name.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two requests for the state of a job.
 const JOB_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Interval between two looks at the end of a rack.
+const END_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Returns true if a rack that was up, and does not answer now, was taken down in order. Waits for an end that has begun. False for a rack whose
+/// supervisor was killed or goes on.
+#[must_use]
+pub fn was_taken_down(name: &str) -> bool {
+    let Ok(run) = RunDirectory::open() else { return false };
+    let deadline = Instant::now() + LEAVE_TIMEOUT;
+    loop {
+        match run.name_state(name) {
+            Ok(NameState::Free) => return true,
+            // A supervisor closes its connections shortly before it releases its name.
+            Ok(NameState::Taken) if Instant::now() < deadline => std::thread::sleep(END_INTERVAL),
+            Ok(NameState::Taken | NameState::Left) | Err(_) => return false,
+        }
+    }
+}
 
 /// Connection to the control socket of a standing rack of this user.
 #[derive(Debug)]
@@ -238,9 +259,23 @@ impl StandingRack {
 /// others.
 #[must_use]
 pub fn status_with_rates(racks: Vec<StandingRack>) -> (Vec<RackStatus>, Option<Failure>) {
+    status_after(racks, StandingRack::status)
+}
+
+/// Returns what [`status_with_rates`] does, for a caller that needs it again and again. The earlier of the two samples is a brief one, which
+/// sends no request to members that were looked at within the last seconds. So the time between the samples is up to 600 ms longer.
+#[must_use]
+pub fn watched_status(racks: Vec<StandingRack>) -> (Vec<RackStatus>, Option<Failure>) {
+    status_after(racks, StandingRack::brief_status)
+}
+
+fn status_after(
+    racks: Vec<StandingRack>,
+    sample: fn(&StandingRack) -> Result<RackStatus, Failure>,
+) -> (Vec<RackStatus>, Option<Failure>) {
     let (mut answered, mut first_failure) = (Vec::new(), None);
     for rack in racks {
-        match rack.status() {
+        match sample(&rack) {
             Ok(status) => answered.push((rack, status)),
             // A failure of one rack does not hide the others.
             Err(failure) => first_failure = first_failure.or(Some(failure)),

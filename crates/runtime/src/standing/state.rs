@@ -49,6 +49,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 .unwrap_or_default(),
             links_total: edges().count(),
             uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
+            at_ns: answered.map(|status| status.at_ns),
             processor_ns: answered.map(|status| status.processor_ns),
             incarnation: answered.map(|status| status.incarnation),
             paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
@@ -86,6 +87,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         faults: active_faults
             .iter()
             .map(|((number, member), began_ns)| ActiveFault {
+                fault: *number,
                 what: fault_names.get(number.wrapping_sub(1)).cloned().unwrap_or_default(),
                 member: member.clone(),
                 age_ns: now_ns.saturating_sub(*began_ns),

@@ -17,7 +17,7 @@ use super::rack::StandingRack;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::child::start_session;
 use crate::machine::directory::{RunDirectory, check_name};
-use crate::machine::program::Program;
+use crate::machine::program::{Program, start_failure};
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::request::options::UpOptions;
@@ -181,7 +181,8 @@ fn start(keep: &KeepOptions, program: &Program) -> Result<(), Failure> {
     command.stdin(std::os::fd::OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     command.current_dir("/");
     start_session(&mut command);
-    let mut supervisor = command.spawn().map_err(failed)?;
+    let mut supervisor =
+        command.spawn().map_err(|error| start_failure("cannot start the supervisor", &error))?;
     // The command holds the other end until it is dropped. Without the drop, the end of the supervisor would
     // not close the socket.
     drop(command);

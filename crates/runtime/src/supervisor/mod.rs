@@ -47,13 +47,14 @@ pub use self::wires::names::sweep_names;
 use self::hosts::Hosts;
 use self::kept_faults::KeptFaults;
 use self::rack::{Rack, Step, TICK_NS};
+use self::seats::page::SeatPage;
 use self::seats::process::Process;
 use self::seats::socket::SeatMessage;
 use self::wires::contract::{Takeover, Wiring};
 use self::wires::names;
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
-use crate::machine::program::Program;
+use crate::machine::program::{Program, start_failure};
 use crate::outcome::failure::Failure;
 use crate::outcome::progress::RunProgress;
 
@@ -262,6 +263,7 @@ impl Supervisor {
     pub(crate) fn fill_seats(&mut self) -> Result<(), Failure> {
         let mut grants = Vec::new();
         let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant()).collect();
+        let mut edges = self.edges_of_members();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
             let is_vacant = |node: NodeId| vacant[node.index()];
             let wires = self.wiring.seat_wires(&self.plan, NodeId(member as u16), &is_vacant);
@@ -271,13 +273,15 @@ impl Supervisor {
                 grants.push(None);
                 continue;
             }
-            let no_process =
-                |error| Failure::could_not_start(format!("cannot start a process for {}", seat.name), error);
+            let no_process = |error: std::io::Error| {
+                start_failure(format!("cannot start a process for {}", seat.name), &error)
+            };
             let log = self.logs.of_member(&seat.name)?;
             let process = Process::start(
                 member,
                 self.program.seat(),
                 &wires.environment,
+                page_of(self.stays, std::mem::take(&mut edges[member])),
                 log,
                 self.logs.level(),
                 self.messages.clone(),
@@ -292,7 +296,9 @@ impl Supervisor {
         names::add_all(&mut self.names, &self.plan, &pids)?;
         for (member, grant) in grants.into_iter().enumerate() {
             if let (Some(process), Some(grant)) = (&self.processes[member], grant) {
-                process.send(Order::Start(Box::new(self.start_of(member, grant))));
+                let status_page = process.page_descriptor;
+                let start = Start { status_page, ..self.start_of(member, grant) };
+                process.send(Order::Start(Box::new(start)));
             }
         }
         Ok(())
@@ -358,10 +364,15 @@ impl Supervisor {
         (is_known && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
     }
 
-    /// Requests the status of every live seat, without paths if it is `brief`. [`Milestone::StatusKnown`] follows in bounded time.
+    /// Requests the status of every live seat, without paths if it is `brief`. Seats with a recent status page are not sent a request for a brief one. [`Milestone::StatusKnown`] follows in bounded time.
     pub(crate) fn request_status(&mut self, brief: bool) {
         self.is_brief = brief;
-        let steps = self.rack.request_status();
+        let Self { rack, processes, clock, .. } = self;
+        let mut words = Vec::new();
+        let steps = rack.request_status(|member, earlier| {
+            let page = processes[member].as_ref()?.page.as_ref().filter(|_| brief)?;
+            page.look(clock, earlier, &mut words)
+        });
         self.steps.extend(steps);
     }
 
@@ -479,6 +490,13 @@ impl Supervisor {
         }
     }
 
+    /// Returns the links of each member, by port.
+    fn edges_of_members(&self) -> Vec<Vec<u16>> {
+        let graph = self.plan.graph();
+        let members = 0..self.plan.members.len() as u16;
+        members.map(|node| graph.ports(NodeId(node)).iter().map(|port| port.edge).collect()).collect()
+    }
+
     /// Returns the start order of a seat.
     fn start_of(&self, member: usize, grant: rackloom_control::grant::Grant) -> Start {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
@@ -502,6 +520,7 @@ impl Supervisor {
                 .memory_max_bytes
                 .get(&self.rack.seats[member].process_of.unwrap_or(member))
                 .copied(),
+            status_page: None,
         }
     }
 
@@ -532,7 +551,10 @@ impl Supervisor {
             Step::RequestWaiting => self.send_to_live(|| Order::SayWaiting),
             Step::RequestStatus => {
                 let brief = self.is_brief;
-                self.send_to_live(|| Order::SayStatus { brief });
+                self.send_to(
+                    |member| self.rack.seats[member].status.is_none(),
+                    || Order::SayStatus { brief },
+                );
             }
             Step::Heal => self.heal(),
             Step::JudgeRest => {
@@ -645,6 +667,13 @@ impl Supervisor {
             self.wiring.wake(member);
         }
     }
+}
+
+/// Returns a status page for a member with these links, with its file; `None` in a rack that does not stay, or if the system refuses one. The seat is
+/// sent requests then.
+fn page_of(stays: bool, edges: Vec<u16>) -> Option<(SeatPage, OwnedFd)> {
+    let page = stays.then(|| SeatPage::create(edges))?;
+    page.inspect_err(|error| tracing::warn!(%error, "a seat has no status page")).ok()
 }
 
 /// Formats the mistakes without their positions.

@@ -19,13 +19,13 @@ mod seat;
 mod settle;
 mod step;
 
-use rackloom_control::notice::Notice;
+use rackloom_control::notice::{Notice, SeatStatus};
 use rackloom_jobs::report::EventRecord;
 
 pub(crate) use self::seat::{Occupancy, Seat};
 use self::seat::{Stage, Successor};
 pub(crate) use self::step::{Ending, Step};
-use crate::outcome::progress::RunProgress;
+use crate::outcome::progress::{NodeProgress, RunProgress};
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;
@@ -221,14 +221,14 @@ impl Rack {
         self.end(Ending::CouldNotStart(what))
     }
 
-    /// Returns the number of finished GPU nodes, and the progress of the slowest of the others.
+    /// Returns the progress of all GPU nodes.
     pub(crate) fn progress(&self) -> RunProgress {
-        let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.has(Stage::Finished)).count();
-        let working = self
-            .seats
-            .iter()
-            .filter(|seat| seat.is_endpoint && seat.is_alive() && !seat.has(Stage::Finished));
-        RunProgress::of(finished, working.filter_map(|seat| seat.portion))
+        let nodes = self.seats.iter().filter(|seat| seat.is_endpoint);
+        RunProgress::of(nodes.map(|seat| match seat.has(Stage::Finished) {
+            true => NodeProgress::Finished(seat.portion),
+            false if seat.is_alive() => NodeProgress::Working(seat.portion),
+            false => NodeProgress::Lost,
+        }))
     }
 
     /// Records a process that takes a vacant seat, or one whose process died. The seat begins anew and keeps
@@ -268,14 +268,25 @@ impl Rack {
         self.settle()
     }
 
-    /// Handles a request for the status of all members.
-    pub(crate) fn request_status(&mut self) -> Vec<Step> {
+    /// Handles a request for the status of all members. `known`: returns the present status of a live member, from its number and its latest answer,
+    /// if it is known without a request.
+    pub(crate) fn request_status(
+        &mut self,
+        mut known: impl FnMut(usize, Option<&SeatStatus>) -> Option<SeatStatus>,
+    ) -> Vec<Step> {
         if self.survey_left_ns.is_some() {
             return Vec::new();
         }
         self.survey_left_ns = Some(SURVEY_NS);
-        self.seats.iter_mut().for_each(|seat| seat.status = None);
-        let mut steps = vec![Step::RequestStatus];
+        for (member, seat) in self.seats.iter_mut().enumerate() {
+            let earlier = seat.status.take();
+            if seat.is_alive() {
+                seat.status = known(member, earlier.as_ref());
+                seat.status.iter().for_each(|status| seat.usage.report(status));
+            }
+        }
+        let must_request = self.live().any(|member| self.seats[member].status.is_none());
+        let mut steps: Vec<_> = must_request.then_some(Step::RequestStatus).into_iter().collect();
         steps.extend(self.end_survey());
         steps
     }

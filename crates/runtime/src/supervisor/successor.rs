@@ -9,11 +9,12 @@ use std::time::Duration;
 use rackloom_control::order::Joined;
 use rackloom_control::order::Order;
 use rackloom_jobs::report::EventRecord;
+use rackloom_protocol::NodeId;
 
-use super::Supervisor;
 use super::rack::Step;
 use super::seats::process::Process;
 use super::seats::socket::SeatMessage;
+use super::{Supervisor, page_of};
 
 impl Supervisor {
     /// Sends [`SeatMessage::SuccessorDue`] after a time.
@@ -37,25 +38,29 @@ impl Supervisor {
 
     fn seat_successor(&mut self, member: usize) -> Result<(), String> {
         let environment = self.wiring.without_wires();
+        let edges = self.plan.graph().ports(NodeId(member as u16)).iter().map(|port| port.edge).collect();
+        let page = page_of(self.stays, edges);
         let start = || {
             let log = self.logs.of_successor(&self.rack.seats[member].name)?;
             Process::start(
                 member,
                 self.program.seat(),
                 &environment,
+                page,
                 log,
                 self.logs.level(),
                 self.messages.clone(),
             )
         };
         let process = start().map_err(|error| format!("cannot start a process: {error}"))?;
-        let (start, wires) = match self.cable(member, process.pid) {
+        let (mut start, wires) = match self.cable(member, process.pid) {
             Ok(cabled) => cabled,
             Err(reason) => {
                 process.kill();
                 return Err(reason);
             }
         };
+        start.status_page = process.page_descriptor;
         let joined = Joined { descriptors: start.grant.descriptors(), start };
         process.send_with(Order::Follow(Box::new(joined)), wires);
         self.seat(member, process);

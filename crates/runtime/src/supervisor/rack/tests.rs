@@ -346,15 +346,16 @@ fn a_death_in_the_job_is_no_early_loss_although_notices_of_other_links_are_missi
 }
 
 #[test]
-fn progress_is_that_of_the_slowest_working_node() {
+fn progress_counts_the_pieces_of_all_nodes() {
     let mut rack = running();
     for (member, done) in [(0, 7), (1, 3)] {
         let portion = Some(Portion::new(done, 10));
         assert_eq!(rack.handle_notice(member, Notice::Progress { count: done, portion }), [Step::Progress]);
     }
-    assert_eq!(rack.progress(), RunProgress { finished: 0, portion: Some(Portion::new(3, 10)) });
+    let counted = |rack: &Rack| (rack.progress().finished, rack.progress().thousandths);
+    assert_eq!(counted(&rack), (0, [10_000, 20_000]));
     rack.handle_notice(1, Notice::Finished);
-    assert_eq!(rack.progress(), RunProgress { finished: 1, portion: Some(Portion::new(7, 10)) });
+    assert_eq!(counted(&rack), (1, [17_000, 20_000]));
 }
 
 #[test]
@@ -479,14 +480,38 @@ fn a_survey_waits_for_live_members_within_a_limit() {
     let mut rack = staying(&[0]);
     rack.handle_notice(1, Notice::LinksUp);
     rack.handle_notice(2, Notice::LinksUp);
-    assert_eq!(rack.request_status(), [Step::RequestStatus]);
-    assert_eq!(rack.request_status(), [], "one survey serves all requests");
+    assert_eq!(rack.request_status(|_, _| None), [Step::RequestStatus]);
+    assert_eq!(rack.request_status(|_, _| None), [], "one survey serves all requests");
     assert_eq!(rack.handle_notice(1, status()), []);
     assert_eq!(rack.handle_notice(2, status()), [Step::StatusKnown]);
-    assert_eq!(rack.request_status(), [Step::RequestStatus]);
+    assert_eq!(rack.request_status(|_, _| None), [Step::RequestStatus]);
     assert_eq!(rack.handle_notice(1, status()), []);
     assert_eq!(ticks(&mut rack, SURVEY_NS / TICK_NS), [Step::StatusKnown]);
     assert_eq!(rack.seats[2].status, None);
+}
+
+#[test]
+fn members_whose_status_is_known_are_sent_no_request() {
+    let mut rack = staying(&[0]);
+    rack.handle_notice(1, Notice::LinksUp);
+    rack.handle_notice(2, Notice::LinksUp);
+    let known = |at_ns: u64| SeatStatus { at_ns, ..SeatStatus::default() };
+    assert_eq!(rack.request_status(|member, _| (member == 1).then(|| known(5))), [Step::RequestStatus]);
+    assert_eq!((rack.seats[1].status.clone(), rack.seats[2].status.clone()), (Some(known(5)), None));
+    assert_eq!(rack.handle_notice(2, status()), [Step::StatusKnown]);
+    let mut earlier = Vec::new();
+    let steps = rack.request_status(|member, status| {
+        earlier.push((member, status.map(|status| status.at_ns)));
+        Some(known(6))
+    });
+    assert_eq!(steps, [Step::StatusKnown], "no message is sent, and no tick is awaited");
+    assert_eq!(earlier, [(1, Some(5)), (2, Some(0))], "the answers of live members");
+    assert!(!rack.counts_time());
+    rack.ended(1, "killed by signal 9".into());
+    rack.taken(1, 78, 9);
+    let steps = rack.request_status(|_, status| status.map(|_| known(7)));
+    assert_eq!(steps, [Step::RequestStatus], "another process has not answered yet");
+    assert_eq!(rack.seats[2].status, Some(known(7)));
 }
 
 #[test]
@@ -563,7 +588,7 @@ fn an_idle_standing_rack_counts_no_time_without_a_request() {
     assert!(rack.counts_time(), "a watchdog runs");
     rack.stay(&[]);
     assert!(!rack.counts_time());
-    assert_eq!(rack.request_status(), [Step::RequestStatus]);
+    assert_eq!(rack.request_status(|_, _| None), [Step::RequestStatus]);
     assert!(rack.counts_time(), "an answer is outstanding");
     assert!(ticks(&mut rack, 100).contains(&Step::StatusKnown));
     assert!(!rack.counts_time());
