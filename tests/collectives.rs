@@ -414,6 +414,21 @@ fn input_arrays_are_not_overwritten_and_not_ignored_without_a_note() {
     assert_eq!(read(), before);
 }
 
+/// Elided payload moves no bytes: nothing is started, and no folder is made.
+#[test]
+fn arrays_are_refused_without_payload() {
+    let (input, output) = (arrays("f32", &vec![vec![1; 4]; 4]), scratch("output"));
+    let [input, output] = [&input, &output].map(|path| path.to_str().expect("a plain path"));
+    for (in_file, options) in [("", &["--payload", "elided"][..]), ("payload: elided\n", &[])] {
+        let file = rack_file(&format!("name: elided\nshape: {RING}\n{in_file}"));
+        for (option, directory) in [("--input", input), ("--output", output)] {
+            let ended = sim(&file).with(&["--collective", "all-reduce", option, directory]).with(options);
+            refused(&ended.finish(), &["`payload` is elided", option, "--payload full", "hint:"]);
+        }
+    }
+    assert!(!Path::new(output).exists());
+}
+
 #[test]
 fn a_job_larger_than_memory_is_refused_with_the_numbers() {
     let file = rack_file("name: small\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 64KiB}\njob: none\n");

@@ -8,9 +8,8 @@
 //! Work in the node's own memory ([`WorkClock`]) takes its time one piece after the other. Its effect on bytes is immediate; commands
 //! that follow are late.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rackloom_jobs::report::{DeviceUse, PathUse};
 use rackloom_plan::DeviceModel;
@@ -18,6 +17,8 @@ use rackloom_protocol::{
     Atomic, Command, CommandRefused, Completion, Endpoint, Event, Instant, LocalRange, Member, NodeId,
     OperationError, OperationId, RemoteAddress, Signal,
 };
+
+use crate::cells::{Moment, Number};
 
 /// Number of commands that wait for their begin where no key limits the path.
 const PENDING_MAX: usize = 4_096;
@@ -27,9 +28,9 @@ const PENDING_MAX: usize = 4_096;
 pub(crate) struct WorkClock {
     model: DeviceModel,
     /// End of all work that was begun.
-    busy_until: Rc<Cell<Instant>>,
+    busy_until: Arc<Moment>,
     /// Time of all work that was begun.
-    work_ns: Rc<Cell<u64>>,
+    work_ns: Arc<Number>,
 }
 
 impl WorkClock {
@@ -155,6 +156,26 @@ impl OwnedCommand {
         }
     }
 
+    /// Returns the own memory that the command reads or writes.
+    const fn own_range(&self) -> Option<LocalRange> {
+        match *self {
+            Self::Store { .. } | Self::Atomic { .. } => None,
+            Self::Load { into, .. } | Self::Get { into, .. } => Some(into),
+            Self::Put { source, .. } | Self::Send { source, .. } => Some(source),
+        }
+    }
+
+    /// Returns the error of a command that the endpoint refuses for good when it begins. Own memory may have been revoked since the request.
+    fn error_of(&self, refused: CommandRefused, endpoint: &Endpoint) -> OperationError {
+        let is_revoked =
+            self.own_range().is_some_and(|range| endpoint.access_of(range.region, self.target()).is_none());
+        match refused {
+            CommandRefused::Invalid(_) if is_revoked => OperationError::Revoked,
+            CommandRefused::Invalid(_) => OperationError::OutOfBounds,
+            _ => OperationError::Unreachable,
+        }
+    }
+
     /// Returns true if a completion follows.
     const fn completes(&self) -> bool {
         !matches!(self, Self::Store { completion: Completion::Accepted, .. })
@@ -213,7 +234,7 @@ impl Device {
         model.limits_operations().then(|| Self {
             load_store: path(model.load_store_max(), model.load_store_latency_ns),
             bulk: path(model.bulk_max(), model.bulk_latency_ns),
-            work: WorkClock { model, busy_until: Rc::new(Cell::new(Instant::ZERO)), work_ns: Rc::default() },
+            work: WorkClock { model, busy_until: Arc::default(), work_ns: Arc::default() },
             in_flight: BTreeMap::new(),
         })
     }
@@ -273,10 +294,7 @@ impl Device {
                     }
                     Err(refused) => {
                         self.path_mut(kind).free(now);
-                        let error = match refused {
-                            CommandRefused::Invalid(_) => OperationError::OutOfBounds,
-                            _ => OperationError::Unreachable,
-                        };
+                        let error = owned.error_of(refused, endpoint);
                         let operation = owned.operation();
                         events.push(Event::Completed { operation, result: Err(error) });
                     }

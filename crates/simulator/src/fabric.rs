@@ -6,7 +6,6 @@
 //!
 //! Members appear here only as the ends of channels. [`crate::rack`] decides which members are dead or paused.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use rackloom_plan::impair::{Direction, Judge, Verdict};
@@ -26,7 +25,7 @@ const TRIM_INTERVAL_EVENTS_MIN: u64 = 1 << 14;
 
 /// Called for every frame that a member commits, before faults are applied: time, edge of the graph, direction,
 /// and bytes of the frame.
-pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8])>;
+pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8]) + Send>;
 
 /// Observer of the outcome of every frame, for captures.
 pub trait FrameObserver {
@@ -43,10 +42,12 @@ pub(crate) struct Fabric {
     pub(crate) queue: EventQueue,
     pub(crate) frames: FrameSlab,
     pub(crate) trace: Trace,
-    payload_table: Rc<PayloadTable>,
+    payload_table: Arc<PayloadTable>,
     channels: Vec<Channel>,
+    /// Receivers by channel, beside each other: the links of a large rack are used one after the other.
+    receivers: Box<[NodeId]>,
     hook: Option<FrameHook>,
-    observer: Option<Box<dyn FrameObserver>>,
+    observer: Option<Box<dyn FrameObserver + Send>>,
     /// Shortest time in which a frame can get from one member to another, in nanoseconds.
     shortest_ns: u64,
     /// True if frames may wait on a link for others to overtake them.
@@ -82,7 +83,7 @@ impl Fabric {
         crossing: ForwardingPlan,
         seed: u64,
         buffer_bytes: usize,
-        payload_table: Rc<PayloadTable>,
+        payload_table: Arc<PayloadTable>,
     ) -> Self {
         payload_table.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
         let seals = |link: &LinkPlan| link.profile.llr.is_some() || !link.updates.resync;
@@ -101,9 +102,10 @@ impl Fabric {
             shortest_ns: shortest_ps / 1_000,
             has_holds: links.iter().any(|link| link.profile.reorder > 0.0),
             queue: EventQueue::default(),
-            frames: FrameSlab::new(buffer_bytes, Rc::clone(&payload_table)),
+            frames: FrameSlab::new(buffer_bytes, Arc::clone(&payload_table)),
             payload_table,
             trace: Trace::default(),
+            receivers: channels.iter().map(|channel| channel.receiver).collect(),
             channels,
             hook: None,
             observer: None,
@@ -160,7 +162,7 @@ impl Fabric {
         self.hook = Some(hook);
     }
 
-    pub(crate) fn set_observer(&mut self, observer: Box<dyn FrameObserver>) {
+    pub(crate) fn set_observer(&mut self, observer: Box<dyn FrameObserver + Send>) {
         // Frames stay as short as without an observer, so that the hash of the run is the same. The observer is shown the referenced bytes.
         self.payload_table.is_observed.set(true);
         self.observer = Some(observer);
@@ -289,9 +291,9 @@ impl Fabric {
 
     /// Schedules the arrival of frames from another thread.
     pub(crate) fn receive(&mut self, parcel: &mut Parcel) {
-        let Self { frames, queue, channels, .. } = self;
+        let Self { frames, queue, receivers, .. } = self;
         frames.unpack(parcel, |frame, id, at| {
-            queue.push(at, QueuedEvent::Arrival(frame, channels[id.index()].receiver));
+            queue.push(at, QueuedEvent::Arrival(frame, receivers[id.index()]));
         });
     }
 

@@ -5,7 +5,7 @@
 //! time is a number that jumps from one scheduled event to the next, links are arithmetic, and all
 //! random choices come from the seed. So a run repeats to the bit, which its trace hash shows.
 //!
-//! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
+//! Modules, in reading order: `ids` (numbers of frames and channels) · `cells` (values with several owners) · `queue` (scheduled events) · `frames` (bytes
 //! of frames, reused) · `leases` (frames that a member holds) · `memory` (payloads of long transfers, the memories
 //! that take them, and a memory as its node sees it) · `link` (one direction of one link) · `fabric` (all links:
 //! from commit to arrival) · `wires` (the fabric as one member sees it) · `device` (the GPU of a
@@ -17,6 +17,7 @@
 //! The crate does not read files, print, or read a real clock.
 #![forbid(unsafe_code)]
 
+mod cells;
 mod device;
 mod fabric;
 mod frames;

@@ -66,6 +66,13 @@ impl<T: Copy> Lists<T> {
         self.entries.get(self.lists[list].first as usize).map(|entry| &entry.value)
     }
 
+    /// Iterates over the values of a list, first to last.
+    pub(crate) fn iter(&self, list: usize) -> impl Iterator<Item = &T> + Clone {
+        let entry = |number: u32| self.entries.get(number as usize);
+        let next = move |last: &&Entry<T>| entry(last.next);
+        std::iter::successors(entry(self.lists[list].first), next).map(|entry| &entry.value)
+    }
+
     /// Removes and returns the first value of a list.
     #[inline]
     pub(crate) fn pop(&mut self, list: usize) -> Option<T> {
@@ -90,9 +97,7 @@ impl<T: Copy> Lists<T> {
     }
 
     fn used(&self) -> usize {
-        let entry = |number: u32| self.entries.get(number as usize);
-        let length = |list: &List| std::iter::successors(entry(list.first), |last| entry(last.next)).count();
-        self.lists.iter().map(length).sum()
+        (0..self.lists.len()).map(|list| self.iter(list).count()).sum()
     }
 }
 
@@ -106,6 +111,7 @@ mod tests {
         assert!(lists.first(0).is_none() && lists.pop(2).is_none());
         assert!(lists.push(0, 10) && !lists.push(0, 11) && lists.push(2, 20) && !lists.push(0, 12));
         assert_eq!(lists.first(0), Some(&10));
+        assert!(lists.iter(0).eq(&[10, 11, 12]) && lists.iter(1).next().is_none() && lists.iter(2).eq(&[20]));
         assert_eq!((lists.pop(0), lists.pop(0)), (Some(10), Some(11)));
         assert!(!lists.push(2, 21) && !lists.push(0, 13) && lists.push(1, 30));
         assert_eq!(lists.entries.len(), 5, "the entries of two were reused");

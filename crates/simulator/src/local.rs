@@ -12,9 +12,8 @@
 //!
 //! A word that peers change on this path changes without a frame. So waits on words are kept here, and not in the endpoint.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rackloom_jobs::Job;
 use rackloom_jobs::local::{LocalPeer, memory_of, moved_bytes, withheld_note};
@@ -23,6 +22,8 @@ use rackloom_protocol::{
     Atomic, Command, CommandRefused, Completion, Condition, Endpoint, Event, Instant, InvalidCommand,
     LocalRange, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
 };
+
+use crate::cells::{Flag, Moment};
 
 mod carry_out;
 mod copies;
@@ -37,23 +38,23 @@ const WORD_BYTES: u64 = 8;
 #[derive(Debug)]
 struct ServerPath {
     is: LocalPath,
-    free_at: Cell<Instant>,
+    free_at: Moment,
 }
 
 /// State of a member as its peers in the server see it.
 #[derive(Debug, Default)]
 pub(crate) struct Owner {
     /// True if its first incarnation is dead. Its successor shares nothing.
-    is_dead: Cell<bool>,
+    is_dead: Flag,
     /// True if a successor with its own memory has the seat.
-    has_successor: Cell<bool>,
+    has_successor: Flag,
     /// True if a memory fault is active, or keys are revoked: peers then use frames.
-    withholds: Cell<bool>,
-    has_revoked: Cell<bool>,
+    withholds: Flag,
+    has_revoked: Flag,
 }
 
 /// The states of all members.
-pub(crate) type Owners = Rc<[Owner]>;
+pub(crate) type Owners = Arc<[Owner]>;
 
 /// Result of offering a command to the local path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(crate) struct Local {
     node: NodeId,
     /// All regions of the node's own job.
     own: Vec<RegionConfig>,
-    path: Rc<ServerPath>,
+    path: Arc<ServerPath>,
     owners: Owners,
     peers: Vec<Peer>,
     pending: VecDeque<Pending>,
@@ -190,8 +191,8 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
     let servers: Vec<_> = plan
         .servers()
         .iter()
-        .map(|(server, _)| ServerPath { is: plan.local.of(server), free_at: Cell::new(Instant::ZERO) })
-        .map(Rc::new)
+        .map(|(server, _)| ServerPath { is: plan.local.of(server), free_at: Moment::default() })
+        .map(Arc::new)
         .collect();
     let seats = (0..).map(NodeId).zip(plan.server_of_each_rank()).zip(jobs);
     let seats = seats.map(|((node, server), job)| {
@@ -204,8 +205,8 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
         (!peers.is_empty()).then(|| Local {
             node,
             own: job.regions(),
-            path: Rc::clone(&servers[server]),
-            owners: Rc::clone(&owners),
+            path: Arc::clone(&servers[server]),
+            owners: Arc::clone(&owners),
             peers: peers.into_iter().map(peer).collect(),
             pending: VecDeque::new(),
             waits: Vec::new(),
@@ -215,7 +216,7 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
             flushes: VecDeque::new(),
         })
     });
-    Some((seats.collect(), Rc::clone(&owners)))
+    Some((seats.collect(), Arc::clone(&owners)))
 }
 
 impl Owner {

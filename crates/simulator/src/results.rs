@@ -49,6 +49,8 @@ pub struct RunResults {
     pub members: Vec<MemberResults>,
     /// Begins and ends of the faults of a script.
     pub fault_transitions: Vec<FaultTransition>,
+    /// Windows of time that several threads computed together. It depends on the number of threads.
+    pub windows_shared: u64,
     links: Vec<LinkStatistics>,
 }
 
@@ -85,6 +87,7 @@ impl RunResults {
             events_omitted: BTreeMap::new(),
             members: Vec::new(),
             fault_transitions: Vec::new(),
+            windows_shared: 0,
             links: Vec::new(),
         };
         let mut members = Vec::new();

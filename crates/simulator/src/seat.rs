@@ -4,7 +4,7 @@
 //! timeout if it is due, one drain, events to the job. That is also the order of the real event loop, which is why
 //! the two engines put the same frames on the wires.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rackloom_jobs::local::{count_direct, count_frames, moved_bytes};
 use rackloom_jobs::recorder::{MemberSeries, Recorder};
@@ -151,7 +151,8 @@ struct ObservedSeat<'a> {
     local: Option<&'a mut Local>,
     device: Option<&'a mut Device>,
     paths: Option<&'a mut PathReport>,
-    payload_table: Rc<PayloadTable>,
+    /// Table with the ledger of all operations, if one is kept.
+    payload_table: Option<Arc<PayloadTable>>,
     node: NodeId,
     /// Number of commands until now, refused ones included.
     commands: u32,
@@ -176,7 +177,9 @@ impl rackloom_jobs::Seat for ObservedSeat<'_> {
                 CommandPath::Frames => count_frames(paths, &command),
             }
         }
-        self.payload_table.with_ledger(|ledger| ledger.note_command(self.node, &command));
+        if let Some(payload_table) = &self.payload_table {
+            payload_table.with_ledger(|ledger| ledger.note_command(self.node, &command));
+        }
         // Without bytes it affects only this side: a wait, a cancel.
         let is_direct = taken == CommandPath::Direct && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
@@ -232,15 +235,17 @@ impl Seat {
     }
 
     /// Records what has changed, if an interval of the recorder is over. The member has not been polled at this moment.
-    pub(crate) fn sample(&mut self, now: Instant) {
+    pub(crate) fn sample(&mut self, now: Instant, fabric: &Fabric) {
         let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_due(now)) else { return };
+        note_channels(recorder, &self.outgoing, fabric);
         let job = &mut self.job;
         recorder.sample(now, self.body.member(), || job.as_mut()?.take_recent());
     }
 
     /// Returns the time series until now, if they are recorded. The recorder ends.
-    pub(crate) fn recorded_series(&mut self, now: Instant) -> Option<MemberSeries> {
-        let recorder = self.recorder.take()?;
+    pub(crate) fn recorded_series(&mut self, now: Instant, fabric: &Fabric) -> Option<MemberSeries> {
+        let mut recorder = self.recorder.take()?;
+        note_channels(&mut recorder, &self.outgoing, fabric);
         let job = &mut self.job;
         Some(recorder.finish(now, self.body.member(), || job.as_mut()?.take_recent()))
     }
@@ -413,7 +418,8 @@ impl Seat {
         if self.finished && !job.has_last_words() {
             return 0;
         }
-        let payload_table = Rc::clone(&memory.memories.payload_table);
+        let payload_table = &memory.memories.payload_table;
+        let payload_table = payload_table.keeps_ledger().then(|| Arc::clone(payload_table));
         let (local, device) = (self.local.as_deref_mut(), self.device.as_deref_mut());
         let (paths, node) = (self.paths.as_mut(), self.node);
         let mut observed = ObservedSeat { endpoint, local, device, paths, payload_table, node, commands: 0 };
@@ -425,5 +431,14 @@ impl Seat {
             }
         }
         observed.commands
+    }
+}
+
+/// Passes the numbers of lost frames and of accounted bytes of a member's links to its recorder. `outgoing`: channels by port.
+fn note_channels(recorder: &mut Recorder, outgoing: &[ChannelId], fabric: &Fabric) {
+    for (port, channel) in (0..).map(PortId).zip(outgoing) {
+        let statistics = &fabric.channel(*channel).statistics;
+        recorder.set_injected(port, statistics.frames_dropped);
+        recorder.set_accounted(port, statistics.accounted_bytes);
     }
 }

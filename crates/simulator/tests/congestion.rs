@@ -1,7 +1,6 @@
 //! Congestion control in virtual time: 32 nodes send to one through a switch, with windows that follow marks, with grants, and without.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::Plan;
@@ -215,14 +214,14 @@ fn two_way(transport: &str) -> TwoWay {
     );
     let plan = Plan::parse(&text, "exchange").unwrap_or_else(|error| panic!("{error}"));
     let mut simulation = Simulation::new(&plan, 1, rackloom_jobs::build_all(&plan, 1, &Inputs::Pattern));
-    let counted = Rc::new(RefCell::new(TwoWay::default()));
-    let seen = Rc::clone(&counted);
+    let counted = Arc::new(Mutex::new(TwoWay::default()));
+    let seen = Arc::clone(&counted);
     simulation.on_frame(move |_, _, direction, bytes| {
         let kind = FrameKind::peek(bytes);
         if direction == Direction::Backward || !matches!(kind, Some(FrameKind::Data | FrameKind::Ack)) {
             return;
         }
-        let mut seen = seen.borrow_mut();
+        let mut seen = seen.lock().unwrap();
         // With frame check, preamble and gap.
         let on_wire = bytes.len() as u64 + 24;
         seen.bytes += on_wire;
@@ -236,7 +235,7 @@ fn two_way(transport: &str) -> TwoWay {
         seen.grants += u64::from(operations.flatten().any(|one| matches!(one, Operation::Grant { .. })));
     });
     let ended = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    let mut counted = counted.take();
+    let mut counted = std::mem::take(&mut *counted.lock().unwrap());
     counted.ended_at_ns = ended.ended_at.0;
     counted
 }

@@ -2,8 +2,7 @@
 
 mod common;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use common::{Counting, plan};
 use rackloom_plan::impair::{Direction, Verdict};
@@ -71,23 +70,23 @@ fn every_fetch_add_counts_once_under_every_fault() {
 #[test]
 fn the_hook_sees_every_frame_that_a_member_sends() {
     let mut simulation = Simulation::new(&plan(LOSSY), 7, Counting::jobs(4, 50));
-    let seen = Rc::new(RefCell::new(0_u64));
-    let count = Rc::clone(&seen);
-    simulation.on_frame(move |_, _, _, _| *count.borrow_mut() += 1);
+    let seen = Arc::new(Mutex::new(0_u64));
+    let count = Arc::clone(&seen);
+    simulation.on_frame(move |_, _, _, _| *count.lock().unwrap() += 1);
     simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    assert_eq!(*seen.borrow(), simulation.statistics().frames_sent);
+    assert_eq!(*seen.lock().unwrap(), simulation.statistics().frames_sent);
 }
 
 /// Faults of each frame of the first link, by direction; without the index of the flipped bit, which depends on the frame's length.
 type Verdicts = [Vec<(bool, bool, bool, u8)>; 2];
 
-struct VerdictRecorder(Rc<RefCell<Verdicts>>);
+struct VerdictRecorder(Arc<Mutex<Verdicts>>);
 
 impl FrameObserver for VerdictRecorder {
     fn sent(&mut self, _: Instant, edge: u16, direction: Direction, _: &[u8], verdict: &Verdict) {
         let Verdict { drop, corrupt_bit, duplicate, reorder_by } = *verdict;
         if edge == 0 {
-            let mut verdicts = self.0.borrow_mut();
+            let mut verdicts = self.0.lock().unwrap();
             let link_direction = usize::from(direction == Direction::Backward);
             verdicts[link_direction].push((drop, corrupt_bit.is_some(), duplicate, reorder_by));
         }
@@ -102,10 +101,11 @@ fn verdicts_of_the_first_link(shape: &str, nodes: u16) -> Verdicts {
          links: {{a--b: {{loss: 5%, corrupt: 2%, duplicate: 3%, reorder: 3%, burst: {{enter: 1%, leave: 30%}}}}}}}}"
     );
     let mut simulation = Simulation::new(&plan(&text), 11, Counting::jobs(nodes, 6_000));
-    let verdicts = Rc::new(RefCell::new(Verdicts::default()));
-    simulation.observe_frames(VerdictRecorder(Rc::clone(&verdicts)));
+    let verdicts = Arc::new(Mutex::new(Verdicts::default()));
+    simulation.observe_frames(VerdictRecorder(Arc::clone(&verdicts)));
     simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    verdicts.take()
+    let mut verdicts = verdicts.lock().unwrap();
+    std::mem::take(&mut *verdicts)
 }
 
 #[test]

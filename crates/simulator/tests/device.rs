@@ -90,6 +90,33 @@ fn a_reduction_delays_the_transfers_that_follow_it() {
     }
 }
 
+/// The choice of an algorithm measures the reduction under the model: three accesses of each byte, or the rate of results.
+#[test]
+fn a_choice_measures_the_reduction_of_the_device() {
+    let gamma = |device: &str, payload: &str| {
+        let text = format!(
+            "{{name: r, shape: {{ring: {{nodes: 4}}}}, payload: {payload}, link: {{delay: 500ns, rate: 400Gbit/s}}, device: {{{device}}}, \
+             job: {{collective: {{bytes: 4KiB, repetitions: 1, warm_up: 0}}}}}}"
+        );
+        let plan = plan(&text);
+        let mut simulation = Simulation::new(&plan, 5, rackloom_jobs::build_all(&plan, 5, &Inputs::Pattern));
+        simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+        let notes = simulation.take_jobs()[0].result().notes;
+        let note =
+            notes.iter().find_map(|note| note.split_once("gamma ")).unwrap_or_else(|| panic!("{notes:?}"));
+        note.1.split_whitespace().next().unwrap().parse::<f64>().unwrap()
+    };
+    for payload in ["full", "elided"] {
+        // Each byte is read twice and written once, at 25 bytes per nanosecond.
+        assert!((gamma("memory_rate: 200Gbit/s", payload) - 0.12).abs() < 0.001, "{payload}");
+        assert!(
+            (gamma("memory_rate: 200Gbit/s, reduction_rate: 40Gbit/s", payload) - 0.2).abs() < 0.001,
+            "{payload}"
+        );
+        assert!(gamma("bulk_latency: 1us", payload) < 0.001, "{payload}");
+    }
+}
+
 #[test]
 fn operations_that_wait_on_the_device_end_when_their_target_is_lost() {
     let text = format!("{{name: r, {LINK}, device: {{load_store_latency: 900us}}}}");

@@ -9,6 +9,7 @@ use rackloom_jobs::recorder::{MemberSeries, Recording};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::NodeId;
+use rackloom_simulator::parts::Threads;
 use rackloom_simulator::{
     LinkStatistics, MemberState, RecordedEvent, Simulation, Stalled, Statistics, parts,
 };
@@ -35,15 +36,20 @@ struct Seen {
     stalled: Option<Stalled>,
 }
 
-/// Returns the results of a rack with these jobs on this number of threads; 0: without division into parts.
-fn seen(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize) -> Seen {
-    let (mut results, stalled) = if threads == 0 {
+/// Returns the results of a rack with these jobs on these threads; `None`: without division into parts.
+fn seen(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: Option<Threads>) -> Seen {
+    let (mut results, stalled) = if let Some(threads) = threads {
+        parts::run(plan, 5, jobs, threads, &Recording::default(), 1_000, &|_, _| {})
+    } else {
         let mut simulation = Simulation::new(plan, 5, jobs);
         let stalled = simulation.run().err();
         (simulation.take_results(), stalled)
-    } else {
-        parts::run(plan, 5, jobs, threads, &Recording::default(), 1_000, &|_, _| {})
     };
+    let may_share = threads.is_some_and(|threads| threads.count > 1);
+    assert!(may_share || results.windows_shared == 0, "one thread shares nothing");
+    if threads.is_some_and(|threads| may_share && threads.shared_events_min == 0) {
+        assert!(results.windows_shared > 0, "windows without a minimum are shared");
+    }
     // The number of frames that exist at once depends on the order in which members are polled.
     results.statistics.frames_alive_max = 0;
     let directions = [Direction::Forward, Direction::Backward];
@@ -66,11 +72,15 @@ fn seen(plan: &Plan, jobs: Vec<Box<dyn Job>>, threads: usize) -> Seen {
 /// Compares a rack on one thread with the same rack on several.
 fn compare(text: &str, jobs: impl Fn(&Plan) -> Vec<Box<dyn Job>>) -> Seen {
     let plan = plan(text);
-    let alone = seen(&plan, jobs(&plan), 0);
-    for threads in [1, 2, 3, 7] {
-        let together = seen(&plan, jobs(&plan), threads);
-        assert_eq!(together.stalled, alone.stalled, "{text} on {threads} threads");
-        assert_eq!(together, alone, "{text} on {threads} threads");
+    let alone = seen(&plan, jobs(&plan), None);
+    for count in [1, 2, 3, 7] {
+        // All windows are shared, some, or none.
+        for shared_events_min in [0, 12, u64::MAX] {
+            let threads = Threads { count, shared_events_min };
+            let together = seen(&plan, jobs(&plan), Some(threads));
+            assert_eq!(together.stalled, alone.stalled, "{text} on {threads:?}");
+            assert_eq!(together, alone, "{text} on {threads:?}");
+        }
     }
     alone
 }
@@ -158,15 +168,44 @@ fn racks_that_need_one_order_of_all_events_are_refused() {
     assert_eq!(parts::objection(&plan(STAR)), None);
 }
 
+/// Returns the windows that two threads shared, and the events of the run.
+fn shared(text: &str) -> (u64, u64) {
+    let plan = plan(text);
+    let (results, stalled) = parts::run(&plan, 5, built(&plan), 2, &Recording::default(), 1_000, &|_, _| {});
+    assert_eq!(stalled, None, "{text}");
+    (results.windows_shared, results.statistics.events_handled)
+}
+
+/// A window with little work costs more to hand over than to compute. Losses make many of them: most members wait.
+#[test]
+fn threads_share_windows_with_much_work_only() {
+    let (windows, events) = shared(
+        "{name: small, shape: {star: {nodes: 80}}, payload: elided, link: {delay: 1us, rate: 400Gbit/s, loss: 1%}, \
+         job: {traffic: {pattern: uniform, messages: 10}}}",
+    );
+    assert!(events > 50_000 && windows * 2_000 < events, "{windows} windows of {events} events");
+    let (windows, events) = shared(
+        "{name: large, shape: {star: {nodes: 160}}, payload: elided, link: {delay: 1us, rate: 400Gbit/s}, \
+         job: {traffic: {pattern: permutation, bytes: 1MB, messages: 1}}}",
+    );
+    assert!(windows > 10 && windows * 2_000 > events / 4, "{windows} windows of {events} events");
+}
+
 /// A thread that panics ends the run with its panic, and leaves none waiting.
 #[test]
 fn a_panic_on_one_thread_ends_the_run() {
+    a_panic_ends_the_run(0);
+    a_panic_ends_the_run(u64::MAX);
+}
+
+fn a_panic_ends_the_run(shared_events_min: u64) {
+    let threads = Threads { count: 2, shared_events_min };
     let plan = plan(STAR);
     let look = |thread: usize, part: &Simulation| {
         assert!(thread == 0 || part.now().0 < 10_000, "the look of thread {thread} fails");
     };
     let run = std::panic::AssertUnwindSafe(|| {
-        parts::run(&plan, 5, Counting::jobs(5, 50), 2, &Recording::default(), 100, &look)
+        parts::run(&plan, 5, Counting::jobs(5, 50), threads, &Recording::default(), 100, &look)
     });
     let panic = std::panic::catch_unwind(run).expect_err("the look panics");
     let message = panic.downcast_ref::<String>().expect("a panic with a message");

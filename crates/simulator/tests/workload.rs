@@ -194,6 +194,9 @@ fn times_and_counts_do_not_depend_on_payload() {
         for (full, elided) in full.results.iter().zip(&elided.results) {
             assert_eq!(full.workload, elided.workload, "{more}");
             assert_eq!(elided.verified_bytes, 0);
+            let has_note =
+                |result: &JobResult| result.notes.iter().any(|note| note.contains("`payload` is elided"));
+            assert_eq!((has_note(full), has_note(elided)), (false, true), "{more}: {:?}", elided.notes);
         }
         // Rank 4 compares its inbox up to the longest message, and n5 has no operation.
         assert_eq!((full.results[4].verified_bytes, full.results[5].verified_bytes), (70_000, 0), "{more}");

@@ -48,7 +48,7 @@ impl FrameSlab {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use rackloom_plan::PayloadMode;
     use rackloom_protocol::{NodeId, RegionId};
@@ -65,15 +65,15 @@ mod tests {
     fn written(frames: &mut FrameSlab, payload_table: &PayloadTable) -> FrameId {
         let buffer = frames.take(CHANNEL);
         frames.buffer_mut(buffer)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        let reference = payload_table.references.borrow_mut()[0].add(REGION, 0, 800);
+        let reference = payload_table.references()[0].add(REGION, 0, 800);
         frames.load(buffer, Payload { at: 100, length: 800, source: NodeId(0), reference }, false);
         buffer
     }
 
     #[test]
     fn a_kept_frame_is_sent_again_unchanged_with_its_reference_and_is_not_in_flight() {
-        let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
-        let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
+        let payload_table = Arc::new(PayloadTable::new(PayloadMode::Full, 1));
+        let mut frames = FrameSlab::new(4_096, Arc::clone(&payload_table));
         let buffer = written(&mut frames, &payload_table);
         let reference = frames.payload(buffer);
         let first = frames.seal(buffer, LENGTH, 0);
@@ -89,7 +89,7 @@ mod tests {
         let again = frames.seal(buffer, LENGTH, 0);
         assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], reference));
         frames.forget(first);
-        let is_referenced = || payload_table.references.borrow()[0].locate(reference.reference).is_some();
+        let is_referenced = || payload_table.references()[0].locate(reference.reference).is_some();
         assert!(is_referenced(), "the frame in flight still carries it");
         frames.release(again);
         assert!(!is_referenced());
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_frame_forgotten_in_flight_is_freed_on_arrival() {
-        let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
-        let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
+        let payload_table = Arc::new(PayloadTable::new(PayloadMode::Full, 1));
+        let mut frames = FrameSlab::new(4_096, Arc::clone(&payload_table));
         let buffer = written(&mut frames, &payload_table);
         let frame = frames.seal(buffer, LENGTH, 0);
         frames.keep(frame);
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn a_kept_frame_that_is_handed_over_stays_unchanged() {
         for (is_referenced, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
-            let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
-            let mut frames = FrameSlab::new(1_024, Rc::clone(&payload_table));
+            let payload_table = Arc::new(PayloadTable::new(PayloadMode::Full, 1));
+            let mut frames = FrameSlab::new(1_024, Arc::clone(&payload_table));
             let buffer =
                 if is_referenced { written(&mut frames, &payload_table) } else { frames.take(CHANNEL) };
             frames.buffer_mut(buffer)[..50].fill(7);
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!((frames.bytes(kept), frames.payload(kept)), (&bytes[..], payload));
             assert_eq!((&frames.bytes(next)[20..], frames.payload(next)), (&bytes[20..], payload));
             frames.release(next);
-            let is_there = || payload_table.references.borrow()[0].locate(payload.reference).is_some();
+            let is_there = || payload_table.references()[0].locate(payload.reference).is_some();
             assert_eq!(is_there(), is_referenced, "the kept one carries it");
             frames.forget(kept);
             assert!(!is_there());
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_frame_damaged_in_flight_is_kept_undamaged() {
-        let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
+        let mut frames = FrameSlab::new(4_096, Arc::new(PayloadTable::new(PayloadMode::Full, 1)));
         let buffer = frames.take(CHANNEL);
         frames.buffer_mut(buffer)[..100].fill(7);
         let frame = frames.seal(buffer, 100, 0);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn frames_without_a_payload_are_kept_at_any_length() {
         for length in [1, 128, 129, 768, 769, 4_096] {
-            let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
+            let mut frames = FrameSlab::new(4_096, Arc::new(PayloadTable::new(PayloadMode::Full, 1)));
             let buffer = frames.take(CHANNEL);
             frames.buffer_mut(buffer)[..length].fill(7);
             let kept = frames.seal(buffer, length, 0);

@@ -14,6 +14,8 @@ use crate::memory::payload::Payload;
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
     frames: Vec<PackedFrame>,
+    /// Earliest arrival, if there are frames.
+    first_arrival: Option<Instant>,
     /// Stored bytes and payloads of all frames.
     bytes: Vec<u8>,
 }
@@ -35,7 +37,12 @@ struct PackedFrame {
 impl Parcel {
     /// Returns the earliest arrival, or `Instant::NEVER` if the parcel is empty.
     pub(crate) fn first_arrival(&self) -> Instant {
-        self.frames.iter().map(|frame| frame.arrival).min().unwrap_or(Instant::NEVER)
+        self.first_arrival.unwrap_or(Instant::NEVER)
+    }
+
+    /// Returns true if there are no frames.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.frames.is_empty()
     }
 }
 
@@ -45,6 +52,7 @@ impl FrameSlab {
         let frame = &self.frames[id.index()];
         parcel.bytes.extend_from_slice(frame.stored());
         let payload_bytes = self.payload_table.append_bytes(&frame.payload, &mut parcel.bytes);
+        parcel.first_arrival = Some(parcel.first_arrival().min(arrival));
         parcel.frames.push(PackedFrame {
             arrival,
             channel: frame.channel,
@@ -78,6 +86,7 @@ impl FrameSlab {
             self.note_alive();
             arrives(id, packed.channel, packed.arrival);
         }
+        parcel.first_arrival = None;
         parcel.frames.clear();
         parcel.bytes.clear();
     }
@@ -85,7 +94,7 @@ impl FrameSlab {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use rackloom_plan::PayloadMode;
     use rackloom_protocol::{NodeId, RegionId};
@@ -96,10 +105,10 @@ mod tests {
     const CHANNEL: ChannelId = ChannelId(3);
     const REGION: RegionId = RegionId(1);
 
-    fn slab(mode: PayloadMode) -> (FrameSlab, Rc<PayloadTable>) {
-        let payload_table = Rc::new(PayloadTable::new(mode, 2));
+    fn slab(mode: PayloadMode) -> (FrameSlab, Arc<PayloadTable>) {
+        let payload_table = Arc::new(PayloadTable::new(mode, 2));
         payload_table.is_observed.set(true);
-        (FrameSlab::new(4_096, Rc::clone(&payload_table)), payload_table)
+        (FrameSlab::new(4_096, Arc::clone(&payload_table)), payload_table)
     }
 
     /// Returns a frame of 1000 bytes in flight, 800 of which are borrowed from node 1.
@@ -107,7 +116,7 @@ mod tests {
         let buffer = frames.take(CHANNEL);
         frames.buffer_mut(buffer)[..1_000].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
         let reference = {
-            let mut references = payload_table.references.borrow_mut();
+            let mut references = payload_table.references();
             let reference = references[1].add(REGION, 0, 800);
             references[1].keep_one(reference, &[9; 800]);
             reference

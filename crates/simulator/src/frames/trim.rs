@@ -62,7 +62,7 @@ impl FrameSlab {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use rackloom_plan::PayloadMode;
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn unused_buffers_are_freed_and_allocated_again_on_demand() {
-        let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
+        let mut frames = FrameSlab::new(4_096, Arc::new(PayloadTable::new(PayloadMode::Full, 1)));
         let channel = ChannelId(1);
         let allocate = |frames: &mut FrameSlab, count: usize| -> Vec<_> {
             let written: Vec<_> = (0..count).map(|_| frames.take(channel)).collect();

@@ -5,7 +5,7 @@
 //!
 //! [`crate::memory::seat_memory`] has a node's access to its own memory during its poll.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crc_fast::crc64_nvme;
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -57,7 +57,7 @@ impl NodeMemory {
 #[derive(Debug)]
 pub(crate) struct Memories {
     nodes: Vec<NodeMemory>,
-    pub(crate) payload_table: Rc<PayloadTable>,
+    pub(crate) payload_table: Arc<PayloadTable>,
     /// Nodes that still have something to copy.
     open: Vec<NodeId>,
     noted_bytes: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Memories {
 }
 
 impl Memories {
-    pub(crate) fn new(members: usize, payload_table: Rc<PayloadTable>) -> Self {
+    pub(crate) fn new(members: usize, payload_table: Arc<PayloadTable>) -> Self {
         let nodes = (0..members).map(|_| NodeMemory::default()).collect();
         Self { nodes, payload_table, open: Vec::new(), noted_bytes: 0, hash: 0 }
     }
@@ -133,8 +133,8 @@ impl Memories {
         payload: &Payload,
     ) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
-        let payload_table = Rc::clone(&self.payload_table);
-        let references = payload_table.references.borrow();
+        let payload_table = Arc::clone(&self.payload_table);
+        let references = payload_table.references();
         let located =
             references.get(source.index()).and_then(|references| references.locate(payload.reference));
         let from = match located.ok_or(MemoryFault::NotMapped)? {

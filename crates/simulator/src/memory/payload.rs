@@ -10,12 +10,13 @@
 //! If whole frames are needed (a check, a flipped bit), `full` moves bytes in frames; with `elided` such frames have
 //! zeros. A capture does not need them: it gets a copy of the referenced bytes.
 
-use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rackloom_plan::PayloadMode;
 use rackloom_protocol::NodeId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
+use crate::cells::{Flag, Number};
 use crate::ledger::Ledger;
 use crate::memory::references::{BytesLocation, References};
 
@@ -45,36 +46,75 @@ impl Payload {
     }
 }
 
+/// A payload with several owners.
+#[derive(Debug, Default)]
+struct SharedPayload {
+    /// Offset, length and source.
+    place: Number,
+    reference: Number,
+}
+
+impl SharedPayload {
+    fn set(&self, payload: Payload) {
+        let Payload { at, length, source, reference } = payload;
+        self.place.set(u64::from(at) << 32 | u64::from(length) << 16 | u64::from(source.0));
+        self.reference.set(reference.into());
+    }
+
+    /// Returns the payload and clears it.
+    fn take(&self) -> Payload {
+        let (place, reference) = (self.place.get(), self.reference.get() as u32);
+        self.place.set(0);
+        Payload {
+            at: (place >> 32) as u16,
+            length: (place >> 16) as u16,
+            source: NodeId(place as u16),
+            reference,
+        }
+    }
+}
+
 /// Data about payloads that memories and frames share.
 #[derive(Debug)]
 pub(crate) struct PayloadTable {
     pub(crate) mode: PayloadMode,
     /// True if whole frames in flight are read, or have bits flipped.
-    pub(crate) is_watched: Cell<bool>,
+    pub(crate) is_watched: Flag,
     /// True if an observer or another thread gets frames with their referenced bytes, which are then copied aside from the
     /// start.
-    pub(crate) is_observed: Cell<bool>,
+    pub(crate) is_observed: Flag,
     /// True if a link computes sums over whole frames, so that they must be equal at both of its ends.
-    pub(crate) is_summed: Cell<bool>,
+    pub(crate) is_summed: Flag,
     /// References by node.
-    pub(crate) references: RefCell<Vec<References>>,
+    references: Mutex<Vec<References>>,
     /// Payload of the frame from which memory is taking something.
-    unloaded: Cell<Payload>,
-    /// The ledger, if one is kept.
-    ledger: RefCell<Option<Box<Ledger>>>,
+    unloaded: SharedPayload,
+    /// True if a ledger is kept.
+    has_ledger: Flag,
+    ledger: Mutex<Option<Box<Ledger>>>,
 }
 
 impl PayloadTable {
     pub(crate) fn new(mode: PayloadMode, members: usize) -> Self {
         Self {
             mode,
-            is_watched: Cell::new(false),
-            is_observed: Cell::new(false),
-            is_summed: Cell::new(false),
-            references: RefCell::new((0..members).map(|_| References::default()).collect()),
-            unloaded: Cell::default(),
-            ledger: RefCell::default(),
+            is_watched: Flag::default(),
+            is_observed: Flag::default(),
+            is_summed: Flag::default(),
+            references: Mutex::new((0..members).map(|_| References::default()).collect()),
+            unloaded: SharedPayload::default(),
+            has_ledger: Flag::default(),
+            ledger: Mutex::default(),
         }
+    }
+
+    /// Returns the references by node.
+    pub(crate) fn references(&self) -> MutexGuard<'_, Vec<References>> {
+        self.references.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Option<Box<Ledger>>> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn share(&self, payload: &Payload) {
@@ -87,7 +127,7 @@ impl PayloadTable {
 
     /// Copies the referenced bytes of a frame into the copy for an observer, if it refers to bytes.
     pub(crate) fn show(&self, payload: &Payload, frame: &mut [u8]) {
-        let references = self.references.borrow();
+        let references = self.references();
         let references = references.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
         if let Some(BytesLocation::Kept(bytes)) =
             references.and_then(|references| references.locate(payload.reference))
@@ -99,9 +139,11 @@ impl PayloadTable {
     /// Appends the referenced bytes of a frame that leaves for another thread, which were copied aside. Returns their number; 0
     /// if the frame refers to none.
     pub(crate) fn append_bytes(&self, payload: &Payload, to: &mut Vec<u8>) -> u16 {
-        let references = self.references.borrow();
-        let references = references.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
-        let located = references.filter(|_| !payload.is_none()).and_then(|of| of.locate(payload.reference));
+        if payload.is_none() || self.mode != PayloadMode::Full {
+            return 0;
+        }
+        let references = self.references();
+        let located = references.get(payload.source.index()).and_then(|of| of.locate(payload.reference));
         let Some(BytesLocation::Kept(bytes)) = located else {
             debug_assert!(located.is_none(), "bytes that leave for another thread are copied aside");
             return 0;
@@ -112,8 +154,11 @@ impl PayloadTable {
 
     /// Returns the payload of a frame from another thread, as a reference to a copy of its bytes.
     pub(crate) fn adopt(&self, payload: Payload, bytes: &[u8]) -> Payload {
-        let mut all = self.references.borrow_mut();
-        match all.get_mut(payload.source.index()).filter(|_| !bytes.is_empty()) {
+        if bytes.is_empty() {
+            return payload;
+        }
+        let mut all = self.references();
+        match all.get_mut(payload.source.index()) {
             Some(references) => Payload { reference: references.add_copy(bytes), ..payload },
             None => payload,
         }
@@ -122,7 +167,7 @@ impl PayloadTable {
     fn of(&self, payload: &Payload, change: impl FnOnce(&mut References)) {
         if !payload.is_none()
             && self.mode == PayloadMode::Full
-            && let Some(references) = self.references.borrow_mut().get_mut(payload.source.index())
+            && let Some(references) = self.references().get_mut(payload.source.index())
         {
             change(references);
         }
@@ -131,13 +176,19 @@ impl PayloadTable {
     /// Keeps a ledger from now on.
     pub(crate) fn keep_ledger(&self, members: usize) {
         let has_bytes = self.mode == PayloadMode::Full;
-        *self.ledger.borrow_mut() = Some(Box::new(Ledger::new(members, has_bytes)));
+        *self.ledger() = Some(Box::new(Ledger::new(members, has_bytes)));
+        self.has_ledger.set(true);
+    }
+
+    /// Returns true if a ledger is kept.
+    pub(crate) fn keeps_ledger(&self) -> bool {
+        self.has_ledger.get()
     }
 
     /// Calls `act` with the ledger, if one is kept.
     #[inline]
     pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
-        self.ledger.borrow_mut().as_deref_mut().map(act)
+        if self.has_ledger.get() { self.ledger().as_deref_mut().map(act) } else { None }
     }
 
     /// Sets the payload of the frame from which memory is about to take something.
@@ -152,7 +203,7 @@ impl PayloadTable {
 
     /// Copies all references of a node aside, before writes at unspecified offsets of its memory.
     pub(crate) fn keep_all(&self, node: NodeId, memory: &VectorMemory) {
-        if let Some(references) = self.references.borrow_mut().get_mut(node.index()) {
+        if let Some(references) = self.references().get_mut(node.index()) {
             references.keep_all(memory);
         }
     }

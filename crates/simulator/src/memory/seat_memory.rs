@@ -85,8 +85,9 @@ impl SeatMemory<'_> {
         if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
             self.memories.settle_all();
         }
-        if let Some(references) =
-            self.memories.payload_table.references.borrow_mut().get_mut(self.node.index())
+        let payload_table = &self.memories.payload_table;
+        if payload_table.mode == PayloadMode::Full
+            && let Some(references) = payload_table.references().get_mut(self.node.index())
         {
             references.before_write(&self.memories.node(self.node).bytes, region, offset, length);
         }
@@ -154,7 +155,7 @@ impl SeatMemory<'_> {
                 None
             }
             PayloadMode::Full => {
-                let mut references = payload_table.references.borrow_mut();
+                let mut references = payload_table.references();
                 let references = references.get_mut(self.node.index())?;
                 let reference = references.add(region, offset, length);
                 if payload_table.is_observed.get() {

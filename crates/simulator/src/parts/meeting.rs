@@ -1,13 +1,14 @@
 //! Meetings of threads: each brings a value, and leaves with the values of all.
 //!
-//! A window of a large rack takes milliseconds and that of a small one microseconds. So a thread first looks for the others in a loop,
-//! for some microseconds, and then sleeps. A meeting that a thread has left by a panic ends for all.
+//! Threads share windows with much work, and then meet again after about the same time. So a thread first looks for the others in
+//! a loop, for some microseconds, and then sleeps. With fewer processors than threads it sleeps at once. A meeting that a thread has left by a panic ends for all.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Number of looks before a thread sleeps.
-const LOOKS: u32 = 4_000;
+/// Largest number of looks before a thread sleeps.
+const LOOKS_MAX: u32 = 4_000;
 
 /// Place where threads exchange values again and again.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Meeting<T> {
     changed: Condvar,
     /// Number of completed meetings.
     completed: AtomicU64,
+    /// Number of looks before a thread sleeps.
+    looks: u32,
 }
 
 #[derive(Debug)]
@@ -31,6 +34,8 @@ struct State<T> {
 impl<T: Copy> Meeting<T> {
     /// Creates a meeting of this number of threads.
     pub(super) fn new(threads: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let looks = if threads <= processors { LOOKS_MAX } else { 0 };
         let state = State {
             brought: vec![None; threads],
             arrived: 0,
@@ -38,12 +43,24 @@ impl<T: Copy> Meeting<T> {
             completed: 0,
             is_abandoned: false,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), completed: AtomicU64::new(0) }
+        Self { state: Mutex::new(state), changed: Condvar::new(), completed: AtomicU64::new(0), looks }
     }
 
     /// Brings a value, waits for all threads, and returns the values by thread. Returns `None` if a thread has abandoned the
     /// meeting.
     pub(super) fn meet(&self, thread: usize, value: T) -> Option<Vec<T>> {
+        let number = self.bring(thread, value);
+        self.look_for(number);
+        let mut state = self.lock();
+        while state.completed == number && !state.is_abandoned {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        (!state.is_abandoned).then(|| state.all.clone())
+    }
+
+    /// Brings a value without waiting for the others, and returns the number of the meeting. Before its next value, the thread
+    /// must have met all others at another place.
+    pub(super) fn bring(&self, thread: usize, value: T) -> u64 {
         let mut state = self.lock();
         let number = state.completed;
         state.brought[thread] = Some(value);
@@ -54,20 +71,13 @@ impl<T: Copy> Meeting<T> {
             state.completed += 1;
             self.completed.store(state.completed, Ordering::Release);
             self.changed.notify_all();
-        } else {
-            drop(state);
-            self.look_for(number);
-            state = self.lock();
-            while state.completed == number && !state.is_abandoned {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
         }
-        (!state.is_abandoned).then(|| state.all.clone())
+        number
     }
 
     /// Waits a little for the completion of a meeting, without sleep.
     fn look_for(&self, number: u64) {
-        for _ in 0..LOOKS {
+        for _ in 0..self.looks {
             if self.completed.load(Ordering::Acquire) > number {
                 return;
             }
@@ -104,6 +114,25 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_thread_that_brings_a_value_does_not_wait_for_the_others() {
+        let (values, done) = (Meeting::new(2), Meeting::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..2_000 {
+                    values.bring(1, round);
+                    done.meet(1, 0);
+                }
+            });
+            for round in 0..2_000 {
+                assert_eq!(values.meet(0, 10 * round), Some(vec![10 * round, round]));
+                done.meet(0, 0);
+            }
+        });
+        let alone = Meeting::new(2);
+        assert_eq!(alone.bring(0, ()), 0);
     }
 
     #[test]

@@ -1,19 +1,25 @@
-//! A rack on several threads.
+//! A rack in parts, on several threads.
 //!
-//! Each thread computes some of the members (`partition.rs`), with a queue, frames and memories of its own. A frame reaches its
-//! receiver no earlier than the delay of the shortest link after it has left. So all threads handle the same window of time, which
-//! is no longer than that delay, and only then exchange the frames that have left for members on other threads.
+//! Each part has some of the members (`partition.rs`), with a queue, frames and memories of its own. A frame reaches its
+//! receiver no earlier than the delay of the shortest link after it has left. So all parts handle the same window of time, which
+//! is no longer than that delay, and only then exchange the frames that have left for members of other parts.
 //!
-//! Results do not depend on the number of threads. Each member sees the same frames at the same times in the same order, as with
+//! Results do not depend on the number of parts. Each member sees the same frames at the same times in the same order, as with
 //! members that run ahead of each other on one thread (`rack/ahead.rs`). The hash of a run is a sum over records that name their
 //! channel or member (`trace.rs`), and events are merged in the order of time and member. `tests/threads.rs` compares racks.
 //!
-//! Two meetings belong to a window. At the first one the threads agree on its begin. Then members with unfinished jobs run. At
-//! the second one the threads agree on its end: the end of the last job, if all are over. Then the other members run.
+//! A window has two steps. First, members with unfinished jobs run. Then the end of the window is known: the end of the last job,
+//! if all are over. Up to that end the other members run. A part with an unfinished job knows that end without the other parts.
 //!
-//! Racks that need all events in one order have one thread ([`objection`]).
+//! The first thread coordinates. It computes a window with little work alone, one part after the other, while the other threads sleep.
+//! A window with much work is shared: each thread computes its part, and the threads meet at the begin, between the steps if the
+//! jobs of a part are over, and at the end. The number of events of the latest windows decides (`load.rs`), which repeats from run to run.
+//!
+//! Racks that need all events in one order have one part ([`objection`]).
 
+mod load;
 mod meeting;
+mod part;
 mod partition;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,12 +31,32 @@ use rackloom_protocol::forwarding::waits::Wait;
 use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{Instant, NodeId};
 
+use self::load::Load;
 use self::meeting::Meeting;
+use self::part::{Ending, Part, PartEnd, Standing};
 use crate::fabric::Elsewhere;
 use crate::frames::Parcel;
 use crate::rack::Simulation;
-use crate::results::{PartResults, RunResults};
-use crate::watchdog::{Marks, StallCause, Stalled, Waiting};
+use crate::results::RunResults;
+use crate::watchdog::{StallCause, Stalled, Waiting};
+
+/// Average number of events from which on threads share a window. Fewer events take less time than it takes to wake a thread.
+const SHARED_EVENTS_MIN: u64 = 512;
+
+/// Threads of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    /// Number of threads and of parts. More threads than processors have no use.
+    pub count: usize,
+    /// Average number of events of a window from which on the threads share it. The results do not depend on it.
+    pub shared_events_min: u64,
+}
+
+impl From<usize> for Threads {
+    fn from(count: usize) -> Self {
+        Self { count, shared_events_min: SHARED_EVENTS_MIN }
+    }
+}
 
 /// Largest number of threads.
 pub const THREADS_MAX: usize = 64;
@@ -51,7 +77,7 @@ pub fn objection(plan: &Plan) -> Option<&'static str> {
 }
 
 /// Runs a rack on several threads until the job of every endpoint is over. `jobs`: one for each endpoint. `look` is called
-/// with the number of a thread and its members, after each `every` events of the thread and at the end.
+/// with the number of a part and its members, after each `every` events of the part and at the end.
 ///
 /// Returns the results, and the reason if the run has stalled.
 ///
@@ -61,7 +87,7 @@ pub fn run(
     plan: &Plan,
     seed: u64,
     jobs: Vec<Box<dyn Job>>,
-    threads: usize,
+    threads: impl Into<Threads>,
     recording: &Recording,
     every: u64,
     look: &(impl Fn(usize, &Simulation) + Sync),
@@ -70,43 +96,54 @@ pub fn run(
     let graph = SharedGraph::from(plan.graph());
     let counts = [graph.endpoint_count(), graph.participant_count()];
     assert!(counts.contains(&jobs.len()), "one job for each member with a part of it");
-    let threads = threads.clamp(1, THREADS_MAX.min(graph.members.len()));
-    let of_member: Arc<[u8]> = partition::partition(&graph, threads).into();
-    let mut shares: Vec<_> = (0..threads).map(|_| Vec::new()).collect();
+    let Threads { count, shared_events_min } = threads.into();
+    let count = count.clamp(1, THREADS_MAX.min(graph.members.len()));
+    let of_member: Arc<[u8]> = partition::partition(&graph, count).into();
+    let mut shares: Vec<_> = (0..count).map(|_| Vec::new()).collect();
     for (node, job) in (0..).map(NodeId).zip(jobs) {
         shares[usize::from(of_member[node.index()])].push((node, job));
     }
-    let shared = Shared::new(threads);
-    let ended = std::thread::scope(|scope| {
-        let start = |(own, jobs): (usize, Vec<_>)| {
-            let (shared, graph, of_member) = (&shared, &graph, &of_member);
+    let parts = std::thread::scope(|scope| {
+        let build = |(own, jobs): (usize, Vec<_>)| {
+            let (graph, of_member) = (&graph, &of_member);
             scope.spawn(move || {
-                let _guard = Guard(shared);
                 let is_here = |node: NodeId| usize::from(of_member[node.index()]) == own;
                 let mut simulation = Simulation::with_members(plan, seed, graph, jobs, is_here);
                 simulation.record_series(recording);
                 simulation.set_elsewhere(Elsewhere {
                     own,
                     threads: Arc::clone(of_member),
-                    parcels: (0..threads).map(|_| Parcel::default()).collect(),
+                    parcels: (0..count).map(|_| Parcel::default()).collect(),
                 });
-                Part { own, simulation, shared, every, next_look: every }.run(look)
+                Part::new(own, simulation, count, every)
             })
         };
-        let running: Vec<_> = shares.into_iter().enumerate().map(start).collect();
-        running.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
+        let building: Vec<_> = shares.into_iter().enumerate().map(build).collect();
+        building.into_iter().map(|thread| joined(thread.join())).collect()
     });
-    let mut parts = Vec::new();
-    for part in ended {
-        parts.push(part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-    }
-    let stalled = stalled(plan, &mut parts);
-    (RunResults::join(parts.into_iter().map(|part| part.results).collect()), stalled)
+    let division = Division::new(parts);
+    let (cause, windows_shared) = std::thread::scope(|scope| {
+        let division = &division;
+        let work = |own| scope.spawn(move || division.work(own, look));
+        let workers: Vec<_> = (1..count).map(work).collect();
+        let ended = division.coordinate(Load::new(shared_events_min), look);
+        workers.into_iter().for_each(|worker| joined(worker.join()));
+        ended
+    });
+    let mut parts = division.into_ends(cause.is_some(), look);
+    let stalled = cause.map(|cause| stalled(plan, cause, &mut parts));
+    let mut results = RunResults::join(parts.into_iter().map(|part| part.results).collect());
+    results.windows_shared = windows_shared;
+    (results, stalled)
 }
 
-/// Joins what the members of all threads wait for, if the run has stalled.
-fn stalled(plan: &Plan, parts: &mut [PartEnd]) -> Option<Stalled> {
-    let cause = parts.iter().find_map(|part| part.cause)?;
+/// Returns the value of a thread, or continues its panic.
+fn joined<T>(ended: std::thread::Result<T>) -> T {
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Joins what the members of all threads wait for.
+fn stalled(plan: &Plan, cause: StallCause, parts: &mut [PartEnd]) -> Stalled {
     let at = parts.iter().map(|part| part.results.now).max().unwrap_or(Instant::ZERO);
     let (mut waiting, mut waits) = (Vec::new(), Vec::new());
     for part in parts {
@@ -116,153 +153,142 @@ fn stalled(plan: &Plan, parts: &mut [PartEnd]) -> Option<Stalled> {
     waiting.sort_by_key(|one: &Waiting| one.node);
     waits.sort_by_key(|one: &Wait| one.member);
     let name = |node: NodeId| plan.members.get(node.index()).map_or("?", |member| member.name.as_str());
-    Some(Stalled::new(at, cause, waiting, &waits, name))
+    Stalled::new(at, cause, waiting, &waits, name)
 }
 
-/// Meetings and parcels of all threads.
-struct Shared {
-    begin: Meeting<Standing>,
-    end: Meeting<Ending>,
-    /// Parcels by sending thread, then by receiving thread.
-    parcels: Vec<Vec<Mutex<Parcel>>>,
+/// All parts, and the meetings of the threads that compute them.
+struct Division {
+    parts: Vec<Mutex<Part>>,
+    /// The first thread brings the end of a window for all threads, or `None` at the end of the run.
+    orders: Meeting<Option<Instant>>,
+    between: Meeting<Ending>,
+    done: Meeting<()>,
 }
 
-impl Shared {
-    fn new(threads: usize) -> Self {
-        let row = || (0..threads).map(|_| Mutex::default()).collect();
-        Self {
-            begin: Meeting::new(threads),
-            end: Meeting::new(threads),
-            parcels: (0..threads).map(|_| row()).collect(),
-        }
-    }
-
-    fn parcel(&self, from: usize, to: usize) -> MutexGuard<'_, Parcel> {
-        self.parcels[from][to].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Ends the meetings when a thread panics, so that the others end as well.
-struct Guard<'s>(&'s Shared);
+/// Ends the meetings when a thread ends or panics, so that the others end as well.
+struct Guard<'d>(&'d Division);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
+        self.0.orders.abandon();
         if std::thread::panicking() {
-            self.0.begin.abandon();
-            self.0.end.abandon();
+            self.0.between.abandon();
+            self.0.done.abandon();
         }
     }
 }
 
-/// State of a thread before a window.
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    /// Time of its next event, and of the first frame that it has sent to another thread.
-    next_at: Instant,
-    /// Living endpoints whose job is not over.
-    awaited: usize,
-    marks: Marks,
-    cause: Option<StallCause>,
-}
-
-/// State of a thread after its members with unfinished jobs have run.
-#[derive(Clone, Copy, Debug)]
-struct Ending {
-    /// True if none of its jobs is unfinished.
-    ends: bool,
-    /// Moment after the last poll of one of its members.
-    after: Instant,
-}
-
-/// Members of one thread.
-struct Part<'s> {
-    own: usize,
-    simulation: Simulation,
-    shared: &'s Shared,
-    every: u64,
-    next_look: u64,
-}
-
-/// Results of one thread.
-struct PartEnd {
-    results: PartResults,
-    cause: Option<StallCause>,
-    waiting: Vec<Waiting>,
-    waits: Vec<Wait>,
-}
-
-impl Part<'_> {
-    fn run(mut self, look: &impl Fn(usize, &Simulation)) -> PartEnd {
-        let mut cause = None;
-        // `None`: another thread has panicked, and the results are not used.
-        while let Some(standing) = self.meet(cause) {
-            cause = standing.cause;
-            if cause.is_some() || standing.awaited == 0 {
-                break;
-            }
-            cause = self.run_window(&standing).err();
-            self.look_if_due(look);
-        }
-        self.simulation.settle();
-        look(self.own, &self.simulation);
-        let (waiting, waits) = match cause {
-            Some(_) => (self.simulation.waiting(), self.simulation.waits()),
-            None => (Vec::new(), Vec::new()),
-        };
-        PartEnd { results: self.simulation.take_part(), cause, waiting, waits }
-    }
-
-    /// Exchanges frames and state with the other threads. Returns the state of all.
-    fn meet(&mut self, cause: Option<StallCause>) -> Option<Standing> {
-        let mut next_at = self.simulation.next_at();
-        for (to, parcel) in self.simulation.parcels().iter_mut().enumerate().filter(|(to, _)| *to != self.own)
-        {
-            next_at = next_at.min(parcel.first_arrival());
-            std::mem::swap(parcel, &mut *self.shared.parcel(self.own, to));
-        }
-        let own =
-            Standing { next_at, awaited: self.simulation.awaited(), marks: self.simulation.marks(), cause };
-        let all = self.shared.begin.meet(self.own, own)?;
-        for from in (0..all.len()).filter(|from| *from != self.own) {
-            self.simulation.receive(&mut self.shared.parcel(from, self.own));
-        }
-        let joined = all.into_iter().reduce(Standing::join)?;
-        self.simulation.adopt(joined.marks);
-        Some(joined)
-    }
-
-    /// Handles one window of time.
-    fn run_window(&mut self, standing: &Standing) -> Result<(), StallCause> {
-        let until = self.simulation.window_end(standing.next_at)?;
-        self.simulation.begin_window(until);
-        let ends = self.simulation.run_awaited(until).map_err(|stalled| stalled.cause);
-        let own = Ending { ends: matches!(ends, Ok(true)), after: self.simulation.after_latest() };
-        let end = self.shared.end.meet(self.own, own).map_or(until, |all| {
-            let last = all.iter().map(|ending| ending.after).max().unwrap_or(until);
-            if all.iter().all(|ending| ending.ends) { last } else { until }
-        });
-        let result = ends.and_then(|_| self.simulation.run_concerned(end).map_err(|stalled| stalled.cause));
-        self.simulation.end_window();
-        result
-    }
-
-    fn look_if_due(&mut self, look: &impl Fn(usize, &Simulation)) {
-        let handled = self.simulation.events_handled();
-        if handled >= self.next_look {
-            self.next_look = handled.saturating_add(self.every);
-            self.simulation.settle();
-            look(self.own, &self.simulation);
-        }
-    }
-}
-
-impl Standing {
-    fn join(self, other: Self) -> Self {
+impl Division {
+    fn new(parts: Vec<Part>) -> Self {
+        let count = parts.len();
         Self {
-            next_at: self.next_at.min(other.next_at),
-            awaited: self.awaited + other.awaited,
-            marks: self.marks.later(other.marks),
-            cause: self.cause.or(other.cause),
+            parts: parts.into_iter().map(Mutex::new).collect(),
+            orders: Meeting::new(count),
+            between: Meeting::new(count),
+            done: Meeting::new(count),
         }
+    }
+
+    fn part(&self, number: usize) -> MutexGuard<'_, Part> {
+        self.parts[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> Vec<MutexGuard<'_, Part>> {
+        (0..self.parts.len()).map(|number| self.part(number)).collect()
+    }
+
+    /// Handles windows until the run is over. Returns the cause if it has stalled, and the number of windows that the threads shared.
+    fn coordinate(&self, mut load: Load, look: &impl Fn(usize, &Simulation)) -> (Option<StallCause>, u64) {
+        let _guard = Guard(self);
+        let mut windows_shared = 0;
+        let mut parts = self.all();
+        loop {
+            let is_shared = parts.len() > 1 && load.is_worth_sharing();
+            exchange(&mut parts, is_shared);
+            let Some(standing) = parts.iter_mut().map(|part| part.standing()).reduce(Standing::join) else {
+                return (None, windows_shared);
+            };
+            if standing.cause.is_some() || standing.awaited == 0 {
+                return (standing.cause, windows_shared);
+            }
+            parts.iter_mut().for_each(|part| part.simulation.adopt(standing.marks));
+            let until = match parts[0].simulation.window_end(standing.next_at) {
+                Ok(until) => until,
+                Err(cause) => return (Some(cause), windows_shared),
+            };
+            if is_shared {
+                drop(parts);
+                windows_shared += 1;
+                // `None`: another thread has panicked, and the results are not used.
+                if self.orders.meet(0, Some(until)).is_none() || !self.run_shared(0, until, look) {
+                    return (None, windows_shared);
+                }
+                parts = self.all();
+            } else {
+                run_alone(&mut parts, until, look);
+            }
+            load.add(parts.iter_mut().map(|part| part.take_handled()).sum());
+        }
+    }
+
+    /// Computes a part in all shared windows.
+    fn work(&self, own: usize, look: &impl Fn(usize, &Simulation)) {
+        let _guard = Guard(self);
+        while let Some(until) = self.orders.meet(own, None).and_then(|orders| orders[0]) {
+            if !self.run_shared(own, until, look) {
+                return;
+            }
+        }
+    }
+
+    /// Computes a part in one shared window. Returns false if another thread has panicked.
+    fn run_shared(&self, own: usize, until: Instant, look: &impl Fn(usize, &Simulation)) -> bool {
+        let mut part = self.part(own);
+        let ending = part.begin(until);
+        let end = if ending.ends() {
+            let Some(endings) = self.between.meet(own, ending) else { return false };
+            Ending::end_of(endings, until)
+        } else {
+            self.between.bring(own, ending);
+            until
+        };
+        part.finish(end);
+        part.look_if_due(look);
+        drop(part);
+        self.done.meet(own, ()).is_some()
+    }
+
+    fn into_ends(self, has_stalled: bool, look: &impl Fn(usize, &Simulation)) -> Vec<PartEnd> {
+        let parts =
+            self.parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
+        parts.map(|part| part.into_end(has_stalled, look)).collect()
+    }
+}
+
+/// Moves frames to the parts of their receivers. With `is_shared`, each part takes them in when its thread computes it.
+fn exchange(parts: &mut [MutexGuard<'_, Part>], is_shared: bool) {
+    for from in 0..parts.len() {
+        if !parts[from].may_have_sent() {
+            continue;
+        }
+        for to in (0..parts.len()).filter(|to| *to != from) {
+            let Some(mut parcel) = parts[from].take_parcel(to) else { continue };
+            parts[to].accept(from, &mut parcel, is_shared);
+            parts[from].simulation.parcels()[to] = parcel;
+        }
+    }
+}
+
+/// Computes a window of all parts on this thread.
+fn run_alone(parts: &mut [MutexGuard<'_, Part>], until: Instant, look: &impl Fn(usize, &Simulation)) {
+    let is_due = |part: &mut MutexGuard<'_, Part>| part.next_at() < until;
+    let due: Vec<usize> = (0..parts.len()).filter(|number| is_due(&mut parts[*number])).collect();
+    for number in &due {
+        parts[*number].begin(until);
+    }
+    let end = Ending::end_of(parts.iter().map(|part| part.ending()), until);
+    for number in due {
+        parts[number].finish(end);
+        parts[number].look_if_due(look);
     }
 }

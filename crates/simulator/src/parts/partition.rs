@@ -1,44 +1,36 @@
 //! Distribution of the members of a rack over threads.
 //!
-//! An endpoint costs about four times as much as a port of a switch, measured with a permutation in a star of 1024. So links are
-//! counted, those of endpoints four times. Switches come first, the largest at once, each to the thread with
-//! the least. Endpoints fill the threads in order of their numbers, because neighbours often have close numbers.
+//! Switches and endpoints are shared evenly, each kind for itself, because they often have work in turn: in a step of a collective
+//! all ranks send, and one delay later the switches pass the frames on. Switches are taken with the most links first, each to the thread with
+//! the fewest, from the first thread on. Endpoints fill the threads from the last one on in order of their numbers, because neighbours often
+//! have close numbers.
 
 use rackloom_protocol::NodeId;
 use rackloom_protocol::route::graph::SharedGraph;
 
-/// Cost of a link of an endpoint, in links of a switch.
-const ENDPOINT_WEIGHT: u64 = 4;
-
 /// Returns the thread of each member. Each thread gets at least one, if there are enough.
 pub(super) fn partition(graph: &SharedGraph, threads: usize) -> Vec<u8> {
-    let member = |number: usize| (number, weight(graph, NodeId(number as u16)));
+    let member = |number: usize| (number, graph.links(NodeId(number as u16)).len());
     let (mut switches, endpoints): (Vec<_>, Vec<_>) =
         (0..graph.members.len()).map(member).partition(|(number, _)| graph.members[*number].is_switch());
     let mut of_member = vec![0; graph.members.len()];
     let mut loads = vec![0; threads];
-    switches.sort_by_key(|(number, weight)| (std::cmp::Reverse(*weight), *number));
-    for (number, weight) in switches {
+    switches.sort_by_key(|(number, links)| (std::cmp::Reverse(*links), *number));
+    for (number, links) in switches {
         let thread = (0..threads).min_by_key(|thread| loads[*thread]).unwrap_or(0);
         of_member[number] = thread as u8;
-        loads[thread] += weight;
+        loads[thread] += links;
     }
-    let total: u64 = loads.iter().sum::<u64>() + endpoints.iter().map(|(_, weight)| weight).sum::<u64>();
-    let share = total.div_ceil(threads as u64);
-    let mut thread = 0;
-    for (number, weight) in endpoints {
-        while thread + 1 < threads && loads[thread] + weight / 2 >= share {
-            thread += 1;
+    let share = endpoints.iter().map(|(_, links)| links).sum::<usize>().div_ceil(threads);
+    let (mut thread, mut load) = (threads - 1, 0);
+    for (number, links) in endpoints {
+        if thread > 0 && load + links / 2 >= share {
+            (thread, load) = (thread - 1, 0);
         }
         of_member[number] = thread as u8;
-        loads[thread] += weight;
+        load += links;
     }
     of_member
-}
-
-fn weight(graph: &SharedGraph, member: NodeId) -> u64 {
-    let links = graph.links(member).len() as u64;
-    if graph.members[member.index()].is_switch() { links } else { ENDPOINT_WEIGHT * links }
 }
 
 #[cfg(test)]
@@ -47,15 +39,18 @@ mod tests {
 
     use super::*;
 
-    fn loads(rack: &str, threads: usize) -> Vec<u64> {
+    /// Returns the links of the endpoints, or of the switches, of each thread.
+    fn loads(rack: &str, threads: usize, of_switches: bool) -> Vec<usize> {
         let plan = Plan::parse(rack, "rack").unwrap();
         let graph = SharedGraph::from(plan.graph());
         let of_member = partition(&graph, threads);
         assert_eq!(of_member.len(), graph.members.len());
         let mut loads = vec![0; threads];
-        (0..).map(NodeId).zip(&of_member).for_each(|(node, thread)| {
-            loads[usize::from(*thread)] += weight(&graph, node);
-        });
+        for (node, thread) in (0..).map(NodeId).zip(&of_member) {
+            if graph.members[node.index()].is_switch() == of_switches {
+                loads[usize::from(*thread)] += graph.links(node).len();
+            }
+        }
         loads
     }
 
@@ -68,10 +63,20 @@ mod tests {
             ("{name: r, shape: {star: {nodes: 64, planes: 4}}}", 4),
             ("{name: r, shape: {full-mesh: {nodes: 24}}}", 5),
         ] {
-            let loads = loads(rack, threads);
+            let loads = loads(rack, threads, false);
             let (least, most) = (loads.iter().min().unwrap(), loads.iter().max().unwrap());
             assert!(most * 10 <= least * 14, "{rack}: {loads:?}");
         }
+        assert_eq!(loads("{name: r, shape: {star: {nodes: 64, planes: 4}}}", 2, true), [128, 128]);
+        assert_eq!(loads("{name: r, shape: {star: {nodes: 96}}}", 2, false), [48, 48]);
+    }
+
+    #[test]
+    fn each_thread_has_a_member() {
+        let plan = Plan::parse("{name: r, shape: {star: {nodes: 3}}}", "rack").unwrap();
+        let mut of_member = partition(&SharedGraph::from(plan.graph()), 4);
+        of_member.sort_unstable();
+        assert_eq!(of_member, [0, 1, 2, 3]);
     }
 
     #[test]

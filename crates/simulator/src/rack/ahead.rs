@@ -15,12 +15,15 @@
 use rackloom_protocol::{Instant, NodeId};
 
 use super::Simulation;
-use crate::queue::QueuedEvent;
+use crate::queue::{QueuedEvent, Scheduled};
 use crate::seat::Due;
 use crate::watchdog::Stalled;
 
 /// Longest time that a member runs ahead, also on longer links: the events that it schedules for itself must stay few.
 const AHEAD_NS_MAX: u64 = 2_048;
+/// Number of arrivals of a member whose frames are loaded together.
+const LOADED_TOGETHER: usize = 16;
+
 impl Simulation {
     /// Makes all members run together in every moment, as with an observer. Call it before the run.
     pub fn run_in_step(&mut self) {
@@ -126,6 +129,7 @@ impl Simulation {
         let mut due = std::mem::take(&mut self.due);
         let awaited = self.awaited;
         let mut done = Ok(());
+        self.loaded = 0;
         while done.is_ok() && !(stops && self.awaited < awaited) {
             let at = self.ahead.next_at(member).min(self.fabric.queue.next_own_at());
             if at >= until {
@@ -160,6 +164,10 @@ impl Simulation {
             && let Some(next) = self.ahead.pop(member)
         {
             self.statistics.events_handled += 1;
+            if self.loaded == 0 {
+                self.load_arrivals(member, next);
+            }
+            self.loaded -= 1;
             self.prepare(next, due);
         }
         while self.fabric.queue.next_own_at() == at
@@ -168,6 +176,18 @@ impl Simulation {
             self.statistics.events_handled += 1;
             self.prepare(next, due);
         }
+    }
+
+    /// Loads the frames of a member's next arrivals into the cache. One after the other, when each arrives, the loads would wait for each other:
+    /// other members have run since most of these frames were sent.
+    fn load_arrivals(&mut self, member: NodeId, first: Scheduled) {
+        let next = std::iter::once(&first).chain(self.ahead.next(member));
+        let frame = |next: &Scheduled| match next.what {
+            QueuedEvent::Arrival(frame, _) => Some(frame),
+            _ => None,
+        };
+        self.fabric.frames.load_into_cache(next.take(LOADED_TOGETHER).filter_map(frame));
+        self.loaded = LOADED_TOGETHER;
     }
 
     /// Puts unhandled events back into the queue, because the run is over before them.

@@ -10,7 +10,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use rackloom_jobs::recorder::Recording as SeriesRecording;
@@ -94,6 +93,8 @@ pub struct Simulation {
     /// True if a ledger is kept.
     is_watched: bool,
     ahead: Ahead,
+    /// Number of next events of the member ahead whose frames were loaded into the cache.
+    loaded: usize,
     /// States of all members as their peers of the same server see them, if servers have peers.
     owners: Option<Owners>,
 }
@@ -140,7 +141,7 @@ impl Simulation {
             seats.push(Seat::new(node, body_of(*role, config), outgoing));
         }
         let seats = Seats::new(graph.members.len(), seats);
-        let payload_table = Rc::new(PayloadTable::new(plan.settings.payload, seats.members()));
+        let payload_table = Arc::new(PayloadTable::new(plan.settings.payload, seats.members()));
         let checks = plan.end_to_end_check();
         let mut simulation =
             Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, buffer_bytes, payload_table);
@@ -196,11 +197,11 @@ impl Simulation {
         seed: u64,
         seats: Seats,
         buffer_bytes: usize,
-        payload_table: Rc<PayloadTable>,
+        payload_table: Arc<PayloadTable>,
     ) -> Self {
         let ahead = Ahead::new(seats.members());
         let mut fabric =
-            Fabric::new(links, has_checks, crossing, seed, buffer_bytes, Rc::clone(&payload_table));
+            Fabric::new(links, has_checks, crossing, seed, buffer_bytes, Arc::clone(&payload_table));
         for seat in seats.iter() {
             fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
@@ -224,6 +225,7 @@ impl Simulation {
             script: None,
             is_watched: false,
             ahead,
+            loaded: 0,
             owners: None,
         }
     }
@@ -238,12 +240,12 @@ impl Simulation {
     }
 
     /// Calls `hook` for every frame that a member sends, before faults are applied.
-    pub fn on_frame(&mut self, hook: impl FnMut(Instant, u16, Direction, &[u8]) + 'static) {
+    pub fn on_frame(&mut self, hook: impl FnMut(Instant, u16, Direction, &[u8]) + Send + 'static) {
         self.fabric.set_hook(Box::new(hook));
     }
 
     /// Sets an observer of the outcome of every frame.
-    pub fn observe_frames(&mut self, observer: impl FrameObserver + 'static) {
+    pub fn observe_frames(&mut self, observer: impl FrameObserver + Send + 'static) {
         self.fabric.set_observer(Box::new(observer));
     }
 
@@ -484,7 +486,7 @@ impl Simulation {
             Activity::Alive => {}
         }
         let seat = &mut self.seats[member];
-        seat.sample(self.now);
+        seat.sample(self.now, &self.fabric);
         let mut events = std::mem::take(&mut self.events);
         let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
         self.statistics.polls += 1;

@@ -49,6 +49,11 @@ impl Ahead {
         self.lists.first(member.index()).map_or(Instant::NEVER, |next| next.at)
     }
 
+    /// Iterates over a member's next entries.
+    pub(super) fn next(&self, member: NodeId) -> impl Iterator<Item = &Scheduled> + Clone {
+        self.lists.iter(member.index())
+    }
+
     pub(super) fn pop(&mut self, member: NodeId) -> Option<Scheduled> {
         self.lists.pop(member.index())
     }

@@ -1,8 +1,7 @@
 //! A member for tests that is readable at a glance: it sends given frames, records received ones, and may echo them.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::transmit::{Body, Passage, Transmit};
@@ -12,7 +11,7 @@ use rackloom_protocol::{
 };
 
 /// Frames that stub members have received: time, member, port, bytes.
-pub(crate) type Log = Rc<RefCell<Vec<(u64, NodeId, PortId, Vec<u8>)>>>;
+pub(crate) type Log = Arc<Mutex<Vec<(u64, NodeId, PortId, Vec<u8>)>>>;
 
 /// One stub member.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl StubMember {
     pub(crate) fn new(node: u16, ports: usize, log: &Log) -> Self {
         Self {
             node: NodeId(node),
-            log: Rc::clone(log),
+            log: Arc::clone(log),
             echoes: false,
             script: VecDeque::new(),
             ready: VecDeque::new(),
@@ -45,7 +44,7 @@ impl StubMember {
 
 impl Member for StubMember {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
-        self.log.borrow_mut().push((now.0, self.node, port, bytes.to_vec()));
+        self.log.lock().unwrap().push((now.0, self.node, port, bytes.to_vec()));
         self.leases.push(lease);
         if self.echoes {
             self.ready.push_back((port, bytes.to_vec()));

@@ -1,7 +1,6 @@
 //! Tests of the engine with members so simple that every frame's time can be calculated.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{ForwardingPlan, LinkPlan, LinkProfile, PayloadMode};
@@ -58,7 +57,7 @@ fn star(
         Seat::new(NodeId(node), Body::StubMember(Box::new(stub)), outgoing)
     });
     let seats = Seats::new(usize::from(leaves) + 1, seats.collect());
-    let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, seats.members()));
+    let payload_table = Arc::new(PayloadTable::new(PayloadMode::Full, seats.members()));
     (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, payload_table), log)
 }
 
@@ -73,11 +72,11 @@ fn pair(profile: &LinkProfile, seed: u64, frames: u8, spacing_ns: u64) -> (Simul
 }
 
 fn numbers(log: &Log) -> Vec<u8> {
-    log.borrow().iter().map(|(.., bytes)| bytes[1]).collect()
+    log.lock().unwrap().iter().map(|(.., bytes)| bytes[1]).collect()
 }
 
 fn times(log: &Log) -> Vec<u64> {
-    log.borrow().iter().map(|(at, ..)| *at).collect()
+    log.lock().unwrap().iter().map(|(at, ..)| *at).collect()
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn an_echo_takes_twice_the_delay() {
     });
     rack.step_until(Instant(10_000)).unwrap();
     assert_eq!(
-        log.borrow().iter().map(|(at, node, ..)| (*at, *node)).collect::<Vec<_>>(),
+        log.lock().unwrap().iter().map(|(at, node, ..)| (*at, *node)).collect::<Vec<_>>(),
         [(2_000, B), (4_000, A)]
     );
     assert_eq!(rack.now(), Instant(10_000));
@@ -100,12 +99,12 @@ fn the_sender_packs_when_the_link_grants() {
     let (mut rack, log) = pair(&profile(Some(100_000_000_000), 0), 1, 5, 0);
     rack.step_until(Instant(100)).unwrap();
     assert_eq!(times(&log), [10, 20, 30, 40, 50]);
-    let queued_at_grant: Vec<u8> = log.borrow().iter().map(|(.., bytes)| bytes[0]).collect();
+    let queued_at_grant: Vec<u8> = log.lock().unwrap().iter().map(|(.., bytes)| bytes[0]).collect();
     assert_eq!(queued_at_grant, [5, 4, 3, 2, 1]);
 
     let (mut rack, log) = pair(&profile(Some(100_000_000_000), 0), 1, 5, 4);
     rack.step_until(Instant(100)).unwrap();
-    let queued_at_grant: Vec<u8> = log.borrow().iter().map(|(.., bytes)| bytes[0]).collect();
+    let queued_at_grant: Vec<u8> = log.lock().unwrap().iter().map(|(.., bytes)| bytes[0]).collect();
     // At 0, 9, 19, 29, 39 the link is free; frames were ready at 0, 4, 8, 12, 16.
     assert_eq!(queued_at_grant, [1, 2, 3, 2, 1]);
 }
@@ -119,7 +118,7 @@ fn a_ping_pong_uses_two_buffers_for_any_number_of_rounds() {
         }
     });
     rack.step_until(Instant(100_000)).unwrap();
-    assert_eq!(log.borrow().len(), 10_000);
+    assert_eq!(log.lock().unwrap().len(), 10_000);
     // One in flight, and one being written.
     assert_eq!(rack.statistics().frames_alive_max, 2);
 }
@@ -166,13 +165,13 @@ fn lost_frames_do_not_arrive_and_doubled_ones_do_twice() {
 #[test]
 fn a_corrupted_frame_differs_in_one_bit() {
     let (mut rack, log) = pair(&LinkProfile { corrupt: 1.0, ..profile(None, 100) }, 1, 1, 10);
-    let sent = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&sent);
-    rack.on_frame(move |_, _, _, bytes| seen.borrow_mut().extend_from_slice(bytes));
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&sent);
+    rack.on_frame(move |_, _, _, bytes| seen.lock().unwrap().extend_from_slice(bytes));
     rack.step_until(Instant(1_000_000)).unwrap();
-    let log = log.borrow();
+    let log = log.lock().unwrap();
     let differing: u32 =
-        sent.borrow().iter().zip(&log[0].3).map(|(sent, got)| (sent ^ got).count_ones()).sum();
+        sent.lock().unwrap().iter().zip(&log[0].3).map(|(sent, got)| (sent ^ got).count_ones()).sum();
     assert_eq!((differing, log[0].3.len()), (1, 100));
 }
 
@@ -241,7 +240,7 @@ fn a_grey_link_loses_one_direction_and_frames_in_flight_arrive() {
     });
     rack.schedule(Instant(25), Action::DropAll { edge: 0, direction: Some(Direction::Forward) });
     rack.step_until(Instant(1_000)).unwrap();
-    let at = |node| log.borrow().iter().filter(|(_, here, ..)| *here == node).count();
+    let at = |node| log.lock().unwrap().iter().filter(|(_, here, ..)| *here == node).count();
     assert_eq!((at(B), at(A)), (3, 3));
 }
 
@@ -258,5 +257,5 @@ fn one_data_frame_can_be_picked() {
     rack.schedule(Instant(0), Action::DropDataFrame { edge: 0, direction: Direction::Forward, number: 2 });
     rack.step_until(Instant(1_000)).unwrap();
     assert_eq!(numbers(&log), [0, 1, 3, 4]);
-    assert!(is_data(&log.borrow()[0].3));
+    assert!(is_data(&log.lock().unwrap()[0].3));
 }

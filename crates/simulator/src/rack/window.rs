@@ -4,7 +4,7 @@ use rackloom_protocol::forwarding::waits::Wait;
 use rackloom_protocol::{Instant, NodeId};
 
 use super::Simulation;
-use crate::fabric::Elsewhere;
+use crate::fabric::{Elsewhere, Fabric};
 use crate::frames::Parcel;
 use crate::results::{MemberResults, PartResults, RunResults};
 use crate::seat::{Activity, Body, Seat};
@@ -112,15 +112,19 @@ impl Simulation {
             statistics,
             events_omitted: self.recording.omitted(),
             events: self.recording.take(),
-            members: self.seats.iter_mut().map(|seat| (seat.node, results(now, seat))).collect(),
+            members: self
+                .seats
+                .iter_mut()
+                .map(|seat| (seat.node, results(now, seat, &self.fabric)))
+                .collect(),
             links: self.fabric.statistics().copied().collect(),
             fault_transitions: self.fault_transitions().to_vec(),
         }
     }
 }
 
-fn results(now: Instant, seat: &mut Seat) -> MemberResults {
-    let series = seat.recorded_series(now);
+fn results(now: Instant, seat: &mut Seat, fabric: &Fabric) -> MemberResults {
+    let series = seat.recorded_series(now, fabric);
     let member = seat.body.member();
     let ports = (0..member.port_count() as u16).map(rackloom_protocol::PortId);
     MemberResults {
