@@ -143,12 +143,10 @@ fn a_report_colours_links_by_their_use() {
         serde_json::from_str(&std::fs::read_to_string(&path).expect("it is there")).expect("JSON");
     let used = uses(&svg);
     assert_eq!(used.len(), report["links"].as_array().expect("links").len() / 2, "{text_of}");
-    // From the report alone: bytes with preambles and gaps, over rate times duration.
+    // From the report alone: bytes that the rate was charged for, over rate times duration.
     let elapsed = report["elapsed_ns"].as_f64().expect("a number");
-    let share = |direction: &Value| {
-        let (bytes, frames) = (direction["bytes_on_wire"].as_f64(), direction["frames"].as_f64());
-        100.0 * (bytes.expect("bytes") + 20.0 * frames.expect("frames")) / (1.25 * elapsed)
-    };
+    let share =
+        |direction: &Value| 100.0 * direction["accounted_bytes"].as_f64().expect("bytes") / (1.25 * elapsed);
     for (pair, used) in report["links"].as_array().expect("links").chunks(2).zip(used) {
         let expected = share(&pair[0]).max(share(&pair[1]));
         assert!((expected - used).abs() <= expected * 0.01, "{expected} {used}");

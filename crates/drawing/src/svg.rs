@@ -27,6 +27,17 @@ impl Svg {
         self.body.push('\n');
     }
 
+    /// Adds another picture below a height.
+    pub(crate) fn place_below(&mut self, y: f64, other: Self) {
+        #[cfg(test)]
+        self.boxes.extend(other.boxes.iter().map(|(words, [left, top, right, bottom])| {
+            (words.clone(), [*left, top + y, *right, bottom + y])
+        }));
+        self.raw(&format!("<g transform=\"translate(0 {})\">", coordinate(y)));
+        self.body.push_str(&other.body);
+        self.raw("</g>");
+    }
+
     /// Adds a straight line.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), attributes: &str) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(coordinate);

@@ -3,8 +3,7 @@
 //! The counts of an experiment come from the bytes of the file: payload from the operations in the frames, time from the
 //! timestamps. The simulator's own counters are not used.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_capture::{Heading, Reader, Recorder, describe};
 use rackloom_plan::impair::{Direction, Verdict};
@@ -28,18 +27,23 @@ pub(crate) struct DataFrame {
 }
 
 /// A capture that is being written.
-pub(crate) struct Capture(Rc<RefCell<Recorder>>);
+pub(crate) struct Capture(Arc<Mutex<Recorder>>);
 
 /// Writes the frames that leave one end of a link.
 struct LinkCapture {
-    recorder: Rc<RefCell<Recorder>>,
+    recorder: Arc<Mutex<Recorder>>,
     edge: u16,
 }
 
 impl FrameObserver for LinkCapture {
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict) {
         if (edge, direction) == (self.edge, Direction::Forward) {
-            self.recorder.borrow_mut().sent(now, Heading::interface(direction), frame, verdict);
+            self.recorder.lock().unwrap_or_else(PoisonError::into_inner).sent(
+                now,
+                Heading::interface(direction),
+                frame,
+                verdict,
+            );
         }
     }
     fn not_used(&mut self, _: Instant, _: u16, _: Direction, _: &[u8], _: DropReason) {}
@@ -52,15 +56,16 @@ impl Capture {
         let edge = stage.edge(link)?;
         let heading =
             Heading::of(stage.plan(), edge).ok_or_else(|| format!("the rack has no link {link}"))?;
-        let recorder = Rc::new(RefCell::new(Recorder::new(&heading, BYTES_MAX)));
-        stage.simulation.observe_frames(LinkCapture { recorder: Rc::clone(&recorder), edge });
+        let recorder = Arc::new(Mutex::new(Recorder::new(&heading, BYTES_MAX)));
+        stage.simulation.observe_frames(LinkCapture { recorder: Arc::clone(&recorder), edge });
         Ok(Self(recorder))
     }
 
     /// Returns the frames with operations, read from the file's bytes.
     pub(crate) fn data_frames(&self) -> Result<Vec<DataFrame>, String> {
-        let file = self.0.borrow_mut().take(Vec::new());
-        if self.0.borrow().is_full() {
+        let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = recorder.take(Vec::new());
+        if recorder.is_full() {
             return Err(format!("the capture has more than {BYTES_MAX} bytes"));
         }
         let mut reader = Reader::new(file.as_slice());

@@ -49,12 +49,20 @@ pub fn chart(experiment: &Experiment, findings: &Findings) -> Chart {
 /// are one series.
 fn categories(label: &str, kinds: &[&str], rows: &[&Row], names: &[&str]) -> (Across, Vec<Series>) {
     let is_row_each = kinds.is_empty() && rows.len() > names.len();
+    // A kind that was not measured, such as one that the reduced set leaves out, has no place.
+    let is_measured = |kind: usize| rows.iter().any(|row| row.x == (kind + 1) as f64);
+    let measured: Vec<usize> = (0..kinds.len()).filter(|kind| is_measured(*kind)).collect();
     let kinds: Vec<String> = match (kinds, is_row_each) {
         ([], true) => rows.iter().map(|row| row.setting.clone()).collect(),
         ([], false) => names.iter().map(|name| (*name).to_owned()).collect(),
-        (kinds, _) => kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        (kinds, _) => measured.iter().map(|kind| kinds[*kind].to_owned()).collect(),
     };
-    let position = |index: usize, row: &Row| if is_row_each { index as f64 + 1.0 } else { row.x };
+    let position =
+        |index: usize, row: &Row| match measured.iter().position(|kind| row.x == (*kind + 1) as f64) {
+            _ if is_row_each => index as f64 + 1.0,
+            Some(kind) => kind as f64 + 1.0,
+            None => row.x,
+        };
     let mut positions: Vec<f64> = rows.iter().enumerate().map(|(index, row)| position(index, row)).collect();
     positions.sort_by(f64::total_cmp);
     let is_apart = positions.windows(2).all(|pair| pair[0] < pair[1]);

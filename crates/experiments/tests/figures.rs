@@ -110,6 +110,24 @@ fn a_figure_names_its_axes_and_shows_what_does_not_hold() {
     assert!(holds.trim_end().ends_with("</svg>"));
 }
 
+#[test]
+fn a_reduced_figure_has_no_place_for_kinds_that_were_not_measured() {
+    for (name, measured, left_out) in
+        [("patterns", "experts", "all-to-all"), ("bisection", "torus-4x4", "torus-5x5")]
+    {
+        let experiment = rackloom_experiments::find(name).expect("it is there");
+        let request = Request { seed: 1, reduced: true, ..Request::default() };
+        let findings = experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"));
+        let figure = chart::figure(experiment, &findings);
+        assert!(figure.contains(&format!(">{measured}<")) && !figure.contains(left_out), "{name}: {figure}");
+        // Each point stands at its own kind.
+        for row in findings.rows.iter().filter(|row| row.is_drawn) {
+            let kind = experiment.axes.names.expect("kinds")[row.x as usize - 1];
+            assert!(labels(&figure).iter().any(|label| label.contains(kind)), "{name}: {kind}");
+        }
+    }
+}
+
 /// Returns the texts that browsers show beside the pointer.
 fn labels(figure: &str) -> Vec<&str> {
     figure

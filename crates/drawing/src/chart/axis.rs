@@ -128,6 +128,11 @@ impl Unit {
         self.prefixes == Prefixes::Binary
     }
 
+    /// Returns true if the unit has no prefixes, such as that of counts.
+    pub(super) fn has_no_prefixes(&self) -> bool {
+        self.prefixes == Prefixes::None
+    }
+
     /// Returns the value of one in the unit without a prefix.
     pub(super) const fn factor(&self) -> f64 {
         self.factor

@@ -1,6 +1,7 @@
 //! Time line: a lane for each kind of event, with marks for moments and boxes for durations.
 //!
-//! Marks that would cover each other stand below each other, in a few rows. Lanes differ in colour and in their marks.
+//! Marks that would cover each other stand below each other, in a few rows. Lanes differ in colour and in their marks. Durations with names
+//! differ in their outlines and colours too, and have their names in or beside them.
 
 use super::axis::Axis;
 use super::bars::header;
@@ -10,7 +11,7 @@ use super::ticks;
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
-use crate::text::{FONT, hint, width, wrapped};
+use crate::text::{FONT, hint, shown, width, wrapped};
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
@@ -19,6 +20,8 @@ const NAME_MAX: f64 = 160.0;
 /// Height of a row of marks, of a box, and half of the size of a mark.
 const ROW: f64 = 13.0;
 const BOX_HEIGHT: f64 = 9.0;
+/// Height of a row with names.
+const NAMED_ROW: f64 = 21.0;
 const RADIUS: f64 = 4.0;
 /// Rows of a lane at most. Marks without a free row stand in the last one.
 const ROWS_MAX: usize = 5;
@@ -58,6 +61,8 @@ pub struct Mark {
     pub until: Option<f64>,
     /// Text that browsers show beside the pointer.
     pub text: String,
+    /// Name in or beside the box of a duration; may be empty. It is left out where there is no space, and the picture says so.
+    pub name: String,
 }
 
 impl Lanes {
@@ -76,6 +81,8 @@ struct Placed<'a> {
     left: f64,
     right: f64,
     row: usize,
+    /// Position of the name, and its shown text.
+    name: Option<(f64, String)>,
 }
 
 fn draw(lanes: &Lanes) -> (Svg, (f64, f64)) {
@@ -105,8 +112,22 @@ fn draw(lanes: &Lanes) -> (Svg, (f64, f64)) {
             svg.text((left - 10.0, first + LINE_HEIGHT * index as f64), Anchor::End, "", line);
         }
         let rows = marks.iter().map(|mark| mark.row + 1).max().unwrap_or(1);
-        let upper = y + (height - ROW * rows as f64) / 2.0;
-        marks.iter().for_each(|mark| draw_mark(&mut svg, number, mark, upper + ROW * mark.row as f64));
+        let row = row_height(marks);
+        let upper = y + (height - row * rows as f64) / 2.0;
+        let mut known: Vec<&str> = Vec::new();
+        for placed in marks {
+            // Equal names have equal looks.
+            let name = placed.mark.name.as_str();
+            let look = if name.is_empty() {
+                number
+            } else if let Some(known) = known.iter().position(|one| *one == name) {
+                known
+            } else {
+                known.push(name);
+                known.len() - 1
+            };
+            draw_mark(&mut svg, look, placed, (upper + row * placed.row as f64, row));
+        }
         y += height;
         svg.line((MARGIN, y), (right, y), "class=\"grid\"");
     }
@@ -114,13 +135,25 @@ fn draw(lanes: &Lanes) -> (Svg, (f64, f64)) {
     svg.line((left, bottom), (right, bottom), "class=\"axis\"");
     let label = lanes.time.label_with(marks.unit.as_deref());
     svg.text((f64::midpoint(left, right), bottom + 37.0), Anchor::Middle, "", &label);
-    (svg, (WIDTH, bottom + 37.0 + MARGIN))
+    let is_unnamed = |placed: &&Placed<'_>| !placed.mark.name.is_empty() && placed.name.is_none();
+    let unnamed = placed.iter().flatten().filter(is_unnamed).count();
+    if unnamed == 0 {
+        return (svg, (WIDTH, bottom + 37.0 + MARGIN));
+    }
+    let note = format!("{unnamed} names have no space here; they appear beside the pointer.");
+    svg.text((left, bottom + 56.0), Anchor::Start, "soft", &note);
+    (svg, (WIDTH, bottom + 56.0 + MARGIN))
 }
 
 /// Returns the height of a lane: that of its rows, and at least that of a name of two lines.
 fn height(marks: &[Placed<'_>]) -> f64 {
     let rows = marks.iter().map(|mark| mark.row + 1).max().unwrap_or(1);
-    (ROW * rows as f64).max(LINE_HEIGHT * 2.0) + 2.0 * PADDING
+    (row_height(marks) * rows as f64).max(LINE_HEIGHT * 2.0) + 2.0 * PADDING
+}
+
+/// Returns the height of a row: names need more than marks.
+fn row_height(marks: &[Placed<'_>]) -> f64 {
+    if marks.iter().any(|placed| placed.name.is_some()) { NAMED_ROW } else { ROW }
 }
 
 /// Returns the marks in the order of time. Each stands in the first row that is free there.
@@ -134,29 +167,64 @@ fn place<'a>(lane: &'a Lane, scale: &Scale) -> Vec<Placed<'a>> {
             }
             None => (at - RADIUS, at + RADIUS),
         };
-        Some(Placed { mark, left, right, row: 0 })
+        Some(Placed { mark, left, right, row: 0, name: None })
     };
     let mut placed: Vec<Placed<'_>> = lane.marks.iter().filter_map(extent).collect();
     placed.sort_by(|one, other| one.left.total_cmp(&other.left));
     let mut ends = [f64::NEG_INFINITY; ROWS_MAX];
     for mark in &mut placed {
-        mark.row = ends.iter().position(|end| *end <= mark.left).unwrap_or(ROWS_MAX - 1);
-        ends[mark.row] = ends[mark.row].max(mark.right + 1.0);
+        let extent = named(mark, scale);
+        let free = |left: f64| ends.iter().position(|end| *end <= left);
+        let (row, end) =
+            match (extent.and_then(|(left, right, at)| Some((free(left)?, right, at))), free(mark.left)) {
+                (Some((row, right, at)), _) => {
+                    mark.name = Some((at, shown(&mark.mark.name)));
+                    (row, right)
+                }
+                (None, row) => (row.unwrap_or(ROWS_MAX - 1), mark.right),
+            };
+        mark.row = row;
+        ends[row] = ends[row].max(end + 1.0);
     }
     placed
 }
 
-fn draw_mark(svg: &mut Svg, number: usize, placed: &Placed<'_>, top: f64) {
+/// Returns the extent of a duration with its name, and the begin of the name: in the box, right of it, or left of it. `None` if it has no
+/// name, or no side has space for it.
+fn named(placed: &Placed<'_>, scale: &Scale) -> Option<(f64, f64, f64)> {
+    let name = &placed.mark.name;
+    if name.is_empty() || placed.mark.until.is_none() {
+        return None;
+    }
+    let length = width(&shown(name), FONT);
+    let (left, right) = (placed.left, placed.right);
+    if length + 8.0 <= right - left {
+        return Some((left, right, left + 4.0));
+    }
+    if right + 4.0 + length <= scale.end() {
+        return Some((left, right + 8.0 + length, right + 4.0));
+    }
+    (left - 4.0 - length >= scale.begin()).then_some((left - 8.0 - length, right, left - 4.0 - length))
+}
+
+fn draw_mark(svg: &mut Svg, number: usize, placed: &Placed<'_>, (top, row): (f64, f64)) {
     let look = Look::new(number);
     let colour = look.colour();
     let title = hint(&placed.mark.text);
-    let middle = top + ROW / 2.0;
+    let middle = top + row / 2.0;
     if placed.mark.until.is_some() {
+        let height = row - ROW + BOX_HEIGHT;
         let [left, top, wide, high] =
-            [placed.left, middle - BOX_HEIGHT / 2.0, placed.right - placed.left, BOX_HEIGHT].map(coordinate);
+            [placed.left, middle - height / 2.0, placed.right - placed.left, height].map(coordinate);
+        let is_named = !placed.mark.name.is_empty();
+        let (opacity, dash) = if is_named { (".25", look.dash()) } else { (".45", "") };
+        let dash = if dash.is_empty() { String::new() } else { format!(";stroke-dasharray:{dash}") };
         svg.raw(&format!(
-            "<rect class=\"mark\" x=\"{left}\" y=\"{top}\" width=\"{wide}\" height=\"{high}\" style=\"fill:{colour};fill-opacity:.45;stroke:{colour}\"><title>{title}</title></rect>"
+            "<rect class=\"mark\" x=\"{left}\" y=\"{top}\" width=\"{wide}\" height=\"{high}\" style=\"fill:{colour};fill-opacity:{opacity};stroke:{colour}{dash}\"><title>{title}</title></rect>"
         ));
+        if let Some((at, name)) = &placed.name {
+            svg.text((*at, middle + 4.0), Anchor::Start, "", name);
+        }
     } else {
         let path = look.mark(placed.left + RADIUS, middle, RADIUS);
         svg.raw(&format!(
@@ -171,7 +239,7 @@ mod tests {
     use crate::svg::overlaps;
 
     fn moment(at: f64) -> Mark {
-        Mark { at, until: None, text: format!("at {at}") }
+        Mark { at, text: format!("at {at}"), ..Mark::default() }
     }
 
     fn lanes(lanes: Vec<Lane>, range: (f64, f64)) -> Lanes {
@@ -190,7 +258,8 @@ mod tests {
 
     #[test]
     fn a_duration_is_a_box_as_long_as_its_share_of_the_time() {
-        let marks = |until| vec![Mark { at: 250.0, until: Some(until), text: "phase".into() }];
+        let marks =
+            |until| vec![Mark { at: 250.0, until: Some(until), text: "phase".into(), ..Mark::default() }];
         let all = lanes(vec![lane("a", marks(500.0)), lane("b", marks(1000.0))], (0.0, 1000.0));
         let widths: Vec<f64> = all
             .svg()
@@ -199,6 +268,51 @@ mod tests {
             .map(|rest| rest.split('"').next().expect("a width").parse().expect("a number"))
             .collect();
         assert!((widths[1] / widths[0] - 3.0).abs() < 0.02, "{widths:?}");
+    }
+
+    fn phase(name: &str, at: f64, until: f64) -> Mark {
+        Mark { at, until: Some(until), text: format!("{name} beside the pointer"), name: name.into() }
+    }
+
+    #[test]
+    fn durations_have_their_names_and_differ_in_more_than_colour() {
+        let marks = vec![
+            phase("forward", 0.0, 300.0),
+            phase("backward", 300.0, 330.0),
+            phase("gradients", 330.0, 990.0),
+            phase("end", 990.0, 1000.0),
+            phase("forward", 400.0, 700.0),
+        ];
+        let all = lanes(vec![lane("phases", marks)], (0.0, 1000.0));
+        let (drawn, _) = draw(&all);
+        assert_eq!(overlaps(&drawn), [], "names cover each other");
+        let svg = all.svg();
+        for (name, count) in [("forward", 2), ("backward", 1), ("gradients", 1), ("end", 1)] {
+            assert_eq!(svg.matches(&format!(">{name}</text>")).count(), count, "{name}: {svg}");
+        }
+        let mut looks: Vec<&str> = svg
+            .lines()
+            .filter(|line| line.starts_with("<rect class=\"mark\""))
+            .map(|line| {
+                line.split_once(";stroke:").and_then(|(_, rest)| rest.split('"').next()).expect("a look")
+            })
+            .collect();
+        looks.sort_unstable();
+        looks.dedup();
+        assert_eq!(looks.len(), 4, "equal names have one look");
+        assert_eq!(looks.iter().filter(|look| look.contains("dasharray")).count(), 3);
+        assert!(!svg.contains("no space"));
+    }
+
+    #[test]
+    fn names_without_space_are_counted() {
+        let marks = (0..100).map(|at| phase("a phase of many", f64::from(at), f64::from(at) + 0.5)).collect();
+        let all = lanes(vec![lane("phases", marks)], (0.0, 100.0));
+        let (drawn, _) = draw(&all);
+        assert_eq!(overlaps(&drawn), [], "names cover each other");
+        let svg = all.svg();
+        let shown = svg.matches(">a phase of many</text>").count();
+        assert!(shown > 5 && svg.contains(&format!(">{} names have no space here", 100 - shown)), "{shown}");
     }
 
     #[test]
@@ -243,7 +357,7 @@ mod tests {
     #[test]
     fn hostile_texts_are_text() {
         let hostile = "<script>\"'&\u{202e}\u{5d0}\n";
-        let mark = Mark { at: 1.0, until: None, text: hostile.into() };
+        let mark = Mark { at: 1.0, until: Some(1.5), text: hostile.into(), name: hostile.into() };
         let svg = lanes(vec![lane(hostile, vec![mark])], (0.0, 2.0)).svg();
         assert!(!svg.contains("<script") && !svg.contains('\u{202e}'), "{svg}");
     }

@@ -1,6 +1,6 @@
 //! The legend: a sample and a name for each series, and meanings of marks and lines below them.
 
-use super::model::{Chart, Meaning};
+use super::model::{Chart, Meaning, Series};
 use crate::number::coordinate;
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
@@ -43,7 +43,10 @@ impl Legend {
         let has_bars = points().any(|point| point.bar.is_some());
         let has_hollow = points().any(|point| point.is_hollow);
         let entry = |sample, words: &str| Entry { sample, lines: wrapped(words, FONT, NAME_MAX, LINES_MAX) };
-        let series = chart.series.iter().enumerate().filter(|(_, series)| !series.name.is_empty());
+        let is_drawn = |series: &Series| {
+            !series.name.is_empty() && (!series.line.is_empty() || !series.points.is_empty())
+        };
+        let series = chart.series.iter().enumerate().filter(|(_, series)| is_drawn(series));
         let mut entries: Vec<Entry> = series
             .map(|(number, series)| {
                 let sample = Sample::Series {

@@ -13,7 +13,7 @@ use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
 use crate::text::{FONT, HINT_MAX, TITLE_FONT, cut, shortened, shown, width, wrapped};
 
-const WIDTH: f64 = 760.0;
+pub(super) const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 14.0;
 /// Height of a plot whose categories, if any, are beside each other.
 const PLOT_HEIGHT: f64 = 310.0;
@@ -31,12 +31,17 @@ impl Chart {
     /// Returns the chart as SVG text.
     #[must_use]
     pub fn svg(&self) -> String {
-        let (svg, size) = draw(self, false);
+        let (svg, size) = drawn(self, &[]);
         svg.finish(size, &self.title, &description(self))
     }
 }
 
-fn description(chart: &Chart) -> String {
+/// Draws the chart. Its axes of numbers also cover these points, horizontal value first.
+pub(super) fn drawn(chart: &Chart, covered: &[(f64, f64)]) -> (Svg, (f64, f64)) {
+    draw(chart, covered, false)
+}
+
+pub(super) fn description(chart: &Chart) -> String {
     let across = across_label(chart);
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
     format!("{} {} over {across}. Series: {}.", chart.note, chart.y.label, names.join(", "))
@@ -70,7 +75,9 @@ struct Plot<'a> {
 }
 
 /// Draws the chart. If `is_below`, categories stand below each other even if they would fit beside each other.
-fn draw(chart: &Chart, is_below: bool) -> (Svg, (f64, f64)) {
+fn draw(chart: &Chart, covered: &[(f64, f64)], is_below: bool) -> (Svg, (f64, f64)) {
+    let values = |chart| values(chart).chain(covered.iter().map(|(_, value)| *value));
+    let positions = |chart| positions(chart).chain(covered.iter().map(|(at, _)| *at));
     let mut svg = Svg::default();
     let top = header(&mut svg, chart);
     let legend = Legend::of(chart);
@@ -113,7 +120,7 @@ fn draw(chart: &Chart, is_below: bool) -> (Svg, (f64, f64)) {
     let names = if is_turned { names } else { arrangement(chart, right - left) };
     if !is_turned && matches!(names, Names::Below(_)) {
         // The texts beside the axis left too little.
-        return draw(chart, true);
+        return draw(chart, covered, true);
     }
 
     let count = match &chart.x {
@@ -121,7 +128,7 @@ fn draw(chart: &Chart, is_below: bool) -> (Svg, (f64, f64)) {
         Across::Values(_) => 0.0,
     };
     let (from, to) = if is_turned { (top, bottom) } else { (left, right) };
-    let across_axis = across_axis(chart);
+    let across_axis = across_axis(chart, positions(chart));
     let across = match &across_axis {
         Some(axis) => Scale::over(axis.kind, positions(chart), from, to),
         None => Scale::of_range(0.5, count + 0.5, from, to),
@@ -191,6 +198,18 @@ fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
     texts.map(|text| width(text, FONT)).fold(0.0, f64::max)
 }
 
+/// Returns all points, and the ends of their bars and lines.
+pub(super) fn extent(chart: &Chart) -> Vec<(f64, f64)> {
+    let of_point = |point: &Point| {
+        let bar = point.bar.unwrap_or((point.y, point.y));
+        [point.y, bar.0, bar.1].map(|value| (point.x, value))
+    };
+    let of_series = |series: &Series| {
+        series.points.iter().flat_map(of_point).chain(series.line.iter().copied()).collect()
+    };
+    chart.series.iter().flat_map(|series| -> Vec<(f64, f64)> { of_series(series) }).collect()
+}
+
 /// Returns all values that the value axis must cover.
 fn values(chart: &Chart) -> impl Iterator<Item = f64> {
     let of_points = |point: &Point| {
@@ -215,9 +234,9 @@ fn across_label(chart: &Chart) -> &str {
     }
 }
 
-fn across_axis(chart: &Chart) -> Option<Axis> {
+fn across_axis(chart: &Chart, positions: impl Iterator<Item = f64>) -> Option<Axis> {
     match &chart.x {
-        Across::Values(axis) => Some(drawable(axis, positions(chart))),
+        Across::Values(axis) => Some(drawable(axis, positions)),
         Across::Categories { .. } => None,
     }
 }
@@ -515,7 +534,7 @@ mod tests {
     }
 
     fn assert_readable(chart: &Chart) {
-        let (svg, (width, height)) = draw(chart, false);
+        let (svg, (width, height)) = drawn(chart, &[]);
         assert_eq!(overlaps(&svg), [], "texts cover each other");
         for (words, [left, top, right, bottom]) in &svg.boxes {
             assert!(

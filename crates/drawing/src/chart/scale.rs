@@ -79,6 +79,16 @@ impl Scale {
         value.is_finite().then(|| self.coordinate(value.clamp(self.least, self.most))).flatten()
     }
 
+    /// Returns the lesser coordinate of both ends.
+    pub(super) const fn begin(&self) -> f64 {
+        self.from.min(self.to)
+    }
+
+    /// Returns the greater coordinate of both ends.
+    pub(super) const fn end(&self) -> f64 {
+        self.from.max(self.to)
+    }
+
     /// Returns the length of the axis.
     pub(super) const fn length(&self) -> f64 {
         (self.to - self.from).abs()

@@ -36,7 +36,15 @@ pub(super) fn level(axis: &Axis, scale: &Scale, values: &[f64], font_size: f64) 
             return ticks;
         }
     }
-    first_that_fits(axis, scale, candidates(axis, scale), &extent)
+    let mut candidates = candidates(axis, scale);
+    if axis.unit.has_no_prefixes() && !values.is_empty() && values.iter().all(|value| value.fract() == 0.0) {
+        // Between whole numbers there is nothing to mark.
+        let is_whole = |marks: &Vec<f64>| !marks.is_empty() && marks.iter().all(|value| value.fract() == 0.0);
+        if candidates.iter().any(is_whole) {
+            candidates.retain(is_whole);
+        }
+    }
+    first_that_fits(axis, scale, candidates, &extent)
 }
 
 /// Returns the values themselves if they are few and round enough to be read.
@@ -232,6 +240,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_axis_of_whole_numbers_has_no_mark_between_them() {
+        for (values, expected) in [(&[3.0][..], &["3"][..]), (&[32.0], &["32"]), (&[1.0, 2.0], &["1", "2"])] {
+            let axis = Axis::linear("planes");
+            let scale = Scale::over(axis.kind, values.iter().copied(), 0.0, 400.0);
+            assert_eq!(texts(&level(&axis, &scale, values, 12.0)), expected, "{values:?}");
+        }
+        let axis = Axis::linear("share");
+        let scale = Scale::over(axis.kind, [1.0, 1.5].into_iter(), 0.0, 400.0);
+        assert!(texts(&level(&axis, &scale, &[1.0, 1.5], 12.0)).contains(&"1.2"));
     }
 
     #[test]

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::model::{Graph, Link, LinkState, NodeKind, ends_of};
+use crate::text::{FONT, shown, width};
 
 /// Number of members up to which each of them is drawn with its name.
 pub(super) const NAMED_MAX: usize = 96;
 /// Number of links up to which parallel ones are drawn side by side.
 const PARALLEL_MAX: usize = 400;
+
+/// Number of lines up to which lines have labels.
+pub(super) const LABELLED_MAX: usize = 120;
 
 /// Members and links as they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +58,14 @@ impl Blocks {
     /// Returns each member and each link.
     pub(super) fn all(graph: &Graph) -> Self {
         Self::with(graph, each(graph), true)
+    }
+
+    /// Returns the width of the widest label; 0 if lines have none.
+    pub(super) fn label_width(&self, graph: &Graph) -> f64 {
+        if self.lines.len() > LABELLED_MAX {
+            return 0.0;
+        }
+        self.lines.iter().map(|line| width(&shown(&label(&graph.links, line)), FONT)).fold(0.0, f64::max)
     }
 
     fn with(graph: &Graph, blocks: Vec<Block>, is_apart: bool) -> Self {

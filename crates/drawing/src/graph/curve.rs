@@ -29,12 +29,19 @@ impl Curve {
         Self { from: (from.x, from.y), control, to: (to.x, to.y), bend }
     }
 
-    /// Returns the first of several bends that meets no block but its ends, or the one that meets the fewest.
-    pub(super) fn around(places: &[Place], ends: (usize, usize), shift: f64) -> Self {
-        let curve = |bend: f64| Self::bent(places[ends.0], places[ends.1], bend + shift);
+    /// Returns the first of several bends that meets no block but its ends, or the one that meets the fewest. In tiers, a line between two
+    /// of them begins and ends at the edges of its blocks, so that only blocks of tiers between them are in its way.
+    pub(super) fn around(places: &[Place], ends: (usize, usize), shift: f64, are_tiers: bool) -> Self {
+        let (from, to) =
+            if are_tiers { facing(places[ends.0], places[ends.1]) } else { (places[ends.0], places[ends.1]) };
+        let curve = |bend: f64| Self::bent(from, to, bend + shift);
+        let is_passed = from.y == places[ends.0].y;
+        let is_in_way = |place: &Place| {
+            is_passed || (place.y - places[ends.0].y).abs() > 1.0 && (place.y - places[ends.1].y).abs() > 1.0
+        };
         let met = |curve: &Self| {
             let others = places.iter().enumerate().filter(|(index, _)| *index != ends.0 && *index != ends.1);
-            others.filter(|(_, place)| curve.meets(place)).count()
+            others.filter(|(_, place)| is_in_way(place) && curve.meets(place)).count()
         };
         let mut best = (curve(shift), usize::MAX);
         for bend in BENDS {
@@ -48,6 +55,13 @@ impl Curve {
             }
         }
         best.0
+    }
+
+    /// Returns true if the line passes through a box of left, top, right and bottom.
+    pub(super) fn crosses(&self, bounds: [f64; 4]) -> bool {
+        let parts = if self.bend == 0.0 { 1 } else { PARTS };
+        let point = |part: usize| self.at(part as f64 / parts as f64);
+        (0..parts).any(|part| segment_crosses(bounds, point(part), point(part + 1)))
     }
 
     fn meets(&self, place: &Place) -> bool {
@@ -74,6 +88,40 @@ impl Curve {
     }
 }
 
+/// Returns both ends of a line between two tiers: the upper edge of the lower block, and the lower edge of the upper one. Blocks beside each
+/// other are returned as they are.
+pub(super) fn facing(one: Place, other: Place) -> (Place, Place) {
+    let reach = f64::midpoint(one.height, other.height);
+    let edge = |place: Place, below: f64| Place { y: place.y + below * place.height / 2.0, ..place };
+    match other.y - one.y {
+        distance if distance > reach => (edge(one, 1.0), edge(other, -1.0)),
+        distance if distance < -reach => (edge(one, -1.0), edge(other, 1.0)),
+        _ => (one, other),
+    }
+}
+
+/// Returns true if a straight line passes through a box.
+pub(super) fn segment_crosses(
+    [left, top, right, bottom]: [f64; 4],
+    from: (f64, f64),
+    to: (f64, f64),
+) -> bool {
+    let (mut begin, mut end) = (0.0_f64, 1.0_f64);
+    for (from, to, least, most) in [(from.0, to.0, left, right), (from.1, to.1, top, bottom)] {
+        let length = to - from;
+        if length.abs() < 1e-9 {
+            if from < least || from > most {
+                return false;
+            }
+            continue;
+        }
+        let (one, other) = ((least - from) / length, (most - from) / length);
+        begin = begin.max(one.min(other));
+        end = end.min(one.max(other));
+    }
+    begin <= end
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,9 +130,33 @@ mod tests {
     fn a_line_goes_around_a_block_between_its_ends() {
         let place = |x: f64| Place { x, y: 0.0, width: 30.0, height: 24.0 };
         let places = [place(0.0), place(100.0), place(200.0)];
-        assert_eq!(Curve::around(&places, (0, 1), 0.0).bend, 0.0);
-        let around = Curve::around(&places, (0, 2), 0.0);
+        assert_eq!(Curve::around(&places, (0, 1), 0.0, false).bend, 0.0);
+        let around = Curve::around(&places, (0, 2), 0.0, false);
         assert!(around.bend != 0.0 && !around.meets(&places[1]), "{around:?}");
         assert!(Curve::bent(places[0], places[2], 0.0).meets(&places[1]));
+    }
+
+    #[test]
+    fn a_line_between_neighbouring_tiers_is_straight_and_one_past_a_tier_goes_around() {
+        let place = |x: f64, y: f64| Place { x, y, width: 30.0, height: 24.0 };
+        let mut places: Vec<Place> = (0..20).map(|x| place(46.0 * f64::from(x), 0.0)).collect();
+        places.push(place(0.0, -100.0));
+        // The lowest angle passes just above the neighbours.
+        let line = Curve::around(&places, (19, 20), 0.0, true);
+        assert_eq!((line.bend, line.from.1, line.to.1), (0.0, -12.0, -88.0));
+        assert!(Curve::around(&places, (19, 20), 0.0, false).bend != 0.0, "it would go around them");
+        places.push(place(0.0, -200.0));
+        assert!(Curve::around(&places, (0, 21), 0.0, true).bend != 0.0, "a tier is between");
+        assert!(Curve::around(&places, (0, 2), 0.0, true).bend != 0.0, "a member of its tier is between");
+    }
+
+    #[test]
+    fn a_line_crosses_the_boxes_on_it() {
+        let place = |x: f64, y: f64| Place { x, y, width: 30.0, height: 24.0 };
+        let straight = Curve::bent(place(0.0, 0.0), place(100.0, 100.0), 0.0);
+        assert!(straight.crosses([45.0, 40.0, 60.0, 52.0]) && !straight.crosses([60.0, 0.0, 90.0, 50.0]));
+        assert!(!straight.crosses([110.0, 110.0, 120.0, 120.0]), "behind its end");
+        let bent = Curve::bent(place(0.0, 0.0), place(100.0, 0.0), 40.0);
+        assert!(bent.crosses([40.0, 35.0, 60.0, 45.0]) && !bent.crosses([40.0, -5.0, 60.0, 5.0]));
     }
 }

@@ -10,6 +10,8 @@ use crate::text::{FONT, width};
 pub(super) const NAME_MAX: f64 = 110.0;
 /// Number of members above which marks without names are tiny.
 const TINY_FROM: usize = 256;
+/// Width to which rows grow for the sake of labels.
+const ROW_WIDTH_MAX: f64 = 1400.0;
 /// Greatest number of blocks of a row of a layer.
 const ROW_MAX: usize = 40;
 
@@ -28,19 +30,40 @@ pub(super) fn places(graph: &Graph, blocks: &Blocks) -> Vec<Place> {
     if places.is_empty() {
         return places;
     }
-    let has_switches = blocks.blocks.iter().any(|block| block.kind == NodeKind::Switch);
-    match &graph.shape {
-        Shape::Torus(sizes) if is_grid(sizes, blocks) => grid(sizes, &mut places),
-        Shape::Hypercube if places.len().is_power_of_two() && places.len() > 1 => {
-            grid(&vec![2; places.len().ilog2() as usize], &mut places);
-        }
-        _ if has_switches => layers(blocks, &mut places),
-        _ => circle(&mut places),
+    let label_width = blocks.label_width(graph);
+    match Arrangement::of(graph, blocks) {
+        Arrangement::Grid(sizes) => grid(&sizes, &mut places, label_width),
+        Arrangement::Tiers => layers(blocks, &mut places, label_width),
+        Arrangement::Circle => circle(&mut places, label_width),
     }
     let left = places.iter().map(|place| place.x - place.width / 2.0).fold(f64::INFINITY, f64::min);
     let top = places.iter().map(|place| place.y - place.height / 2.0).fold(f64::INFINITY, f64::min);
     places.iter_mut().for_each(|place| (place.x, place.y) = (place.x - left, place.y - top));
     places
+}
+
+/// Arrangement of the blocks of a picture.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Arrangement {
+    /// A grid with this number of blocks in each dimension.
+    Grid(Vec<usize>),
+    /// Nodes below, switches above.
+    Tiers,
+    Circle,
+}
+
+impl Arrangement {
+    pub(super) fn of(graph: &Graph, blocks: &Blocks) -> Self {
+        let count = blocks.blocks.len();
+        match &graph.shape {
+            Shape::Torus(sizes) if is_grid(sizes, blocks) => Self::Grid(sizes.clone()),
+            Shape::Hypercube if count.is_power_of_two() && count > 1 => {
+                Self::Grid(vec![2; count.ilog2() as usize])
+            }
+            _ if blocks.blocks.iter().any(|block| block.kind == NodeKind::Switch) => Self::Tiers,
+            _ => Self::Circle,
+        }
+    }
 }
 
 fn is_grid(sizes: &[usize], blocks: &Blocks) -> bool {
@@ -82,15 +105,16 @@ pub(super) fn columns(members: usize) -> usize {
     (members as f64).sqrt().ceil().max(1.0) as usize
 }
 
-/// Places blocks on a circle, the first at the top, clockwise.
-fn circle(places: &mut [Place]) {
+/// Places blocks on a circle, the first at the top, clockwise. Labels need space beside lines.
+fn circle(places: &mut [Place], label_width: f64) {
     let count = places.len() as f64;
     let widest = places.iter().map(|place| place.width).fold(0.0, f64::max);
     let tallest = places.iter().map(|place| place.height).fold(0.0, f64::max);
     // Neighbours at the top stand beside each other, those at the sides below each other.
     let gap = if places.iter().all(is_named) { 14.0 } else { 3.0 };
     let step = (widest + gap).max(tallest + gap);
-    let radius = (step * count / std::f64::consts::TAU).max(if count > 1.0 { 90.0 } else { 0.0 });
+    let least = if label_width > 0.0 { 110.0 + 16.0 * count.min(16.0) } else { 90.0 };
+    let radius = (step * count / std::f64::consts::TAU).max(if count > 1.0 { least } else { 0.0 });
     for (index, place) in places.iter_mut().enumerate() {
         let angle = std::f64::consts::TAU * index as f64 / count;
         (place.x, place.y) = (radius * angle.sin(), -radius * angle.cos());
@@ -98,13 +122,15 @@ fn circle(places: &mut [Place]) {
 }
 
 /// Places blocks on a grid. The third and further dimensions go aslant, so that links of different dimensions do not cover each other.
-fn grid(sizes: &[usize], places: &mut [Place]) {
+fn grid(sizes: &[usize], places: &mut [Place], label_width: f64) {
     let widest = places.iter().map(|place| place.width).fold(0.0, f64::max);
     let tallest = places.iter().map(|place| place.height).fold(0.0, f64::max);
     let mut vectors: Vec<(f64, f64)> = Vec::new();
     // Space that one step of a dimension must leave to the dimensions that are drawn within it.
-    let gap = if places.iter().all(is_named) { 34.0 } else { 12.0 };
-    let (mut step_x, mut step_y) = (widest + gap, tallest + gap);
+    let gap: f64 = if places.iter().all(is_named) { 34.0 } else { 12.0 };
+    // A label has space beside a line that goes around a member.
+    let (gap_x, gap_y) = if label_width > 0.0 { (label_width + 64.0, 70.0) } else { (gap, gap) };
+    let (mut step_x, mut step_y) = (widest + gap_x, tallest + gap_y);
     if let Some(depth) = sizes.get(2) {
         let depth = *depth as f64 - 1.0;
         let slant = (widest * 0.5 + gap * 0.65, -(tallest + gap * 0.35));
@@ -137,8 +163,8 @@ fn grid(sizes: &[usize], places: &mut [Place]) {
     }
 }
 
-/// Places nodes in the lowest layer, and each switch in a layer above by its distance from the nodes.
-fn layers(blocks: &Blocks, places: &mut [Place]) {
+/// Places nodes in the lowest layer, and each switch in a layer above by its distance from the nodes. Labels need space beside lines.
+fn layers(blocks: &Blocks, places: &mut [Place], label_width: f64) {
     let layer_of = distances(blocks);
     let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, layer) in layer_of.iter().enumerate() {
@@ -151,9 +177,25 @@ fn layers(blocks: &Blocks, places: &mut [Place]) {
         let length = members.len().div_ceil(count.max(1));
         rows.extend(members.chunks(length.max(1)).map(|row| (layer, row.to_vec())));
     }
-    let gap = |row: &[usize]| if row.iter().any(|block| is_named(&places[*block])) { 16.0 } else { 2.0 };
+    let mut upward = vec![0_usize; places.len()];
+    for line in blocks.lines.iter().filter(|line| layer_of[line.ends.0] != layer_of[line.ends.1]) {
+        let (one, other) = line.ends;
+        upward[if layer_of[one] < layer_of[other] { one } else { other }] += 1;
+    }
+    let gap = |row: &[usize]| {
+        let least = if row.iter().any(|block| is_named(&places[*block])) { 16.0 } else { 2.0 };
+        if label_width == 0.0 {
+            return least;
+        }
+        // The labels of the lines of one block stand beside each other above it.
+        let of_block = |block: &usize| (label_width + 10.0) * upward[*block] as f64 - places[*block].width;
+        let wanted = row.iter().map(of_block).fold(least, f64::max);
+        wanted.min((ROW_WIDTH_MAX / row.len() as f64).max(least))
+    };
     let length = |row: &[usize]| row.iter().map(|block| places[*block].width + gap(row)).sum::<f64>();
     let widest = rows.iter().map(|(_, row)| length(row)).fold(0.0, f64::max);
+    // Names stand below blocks of several members.
+    let gap_of_rows = if blocks.blocks.iter().any(|block| block.members.len() > 1) { 44.0 } else { 20.0 };
     let mut positions: Vec<(usize, f64, f64)> = Vec::new();
     let mut y = 0.0;
     let mut below: Option<(usize, f64)> = None;
@@ -161,7 +203,8 @@ fn layers(blocks: &Blocks, places: &mut [Place]) {
         let tallest = row.iter().map(|block| places[*block].height).fold(0.0, f64::max);
         if let Some((below, tallest_below)) = below {
             // Space for the links between layers grows with the width.
-            let gap = if below == *layer { 20.0 } else { (70.0 + widest * 0.08).min(260.0) };
+            let between: f64 = if label_width > 0.0 { 130.0 } else { 70.0 };
+            let gap = if below == *layer { gap_of_rows } else { (between + widest * 0.08).min(260.0) };
             y -= f64::midpoint(tallest, tallest_below) + gap;
         }
         below = Some((*layer, tallest));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::blocks::{Blocks, Line, label, words};
-use super::curve::Curve;
-use super::layout::{NAME_MAX, Place, cell, columns, is_named, places};
+use super::blocks::{Blocks, LABELLED_MAX, Line, label, words};
+use super::curve::{Curve, facing};
+use super::layout::{Arrangement, NAME_MAX, Place, cell, columns, is_named, places};
 use super::model::{CLASS_TEXTS, Graph, LinkState, NodeKind, class_of, groups};
 use crate::number::coordinate;
 use crate::svg::{Anchor, Svg};
@@ -19,8 +19,6 @@ const SCALE_FROM: f64 = 1100.0;
 const SINGLE_MAX: usize = 1500;
 /// Number of lines up to which lines go around blocks.
 const AROUND_MAX: usize = 700;
-/// Number of lines up to which lines have labels.
-const LABELLED_MAX: usize = 120;
 /// Half of the size of the cross on a link that is down.
 const CROSS: f64 = 6.0;
 /// Width of the frame of a member of a group. Frames of neighbours do not touch.
@@ -45,17 +43,27 @@ fn draw(graph: &Graph) -> (Svg, (f64, f64)) {
     let blocks = Blocks::of(graph);
     let mut places = places(graph, &blocks);
     let is_around = blocks.lines.len() <= AROUND_MAX && places.len() <= 2 * super::blocks::NAMED_MAX;
+    let label_width = blocks.label_width(graph);
+    let are_tiers = Arrangement::of(graph, &blocks) == Arrangement::Tiers;
     let curve = |line: &Line| {
-        let shift = (line.parallel.0 as f64 - (line.parallel.1 as f64 - 1.0) / 2.0) * 9.0;
-        let (one, other) = line.ends;
-        match is_around {
-            true => Curve::around(&places, line.ends, shift),
-            false => Curve::bent(places[one], places[other], shift),
+        let (one, other) = (places[line.ends.0], places[line.ends.1]);
+        let step = distance_of_parallel(one, other, label_width);
+        let shift = (line.parallel.0 as f64 - (line.parallel.1 as f64 - 1.0) / 2.0) * step;
+        match (is_around, are_tiers) {
+            (true, _) => Curve::around(&places, line.ends, shift, are_tiers),
+            (false, true) => {
+                let (from, to) = facing(one, other);
+                Curve::bent(from, to, shift)
+            }
+            (false, false) => Curve::bent(one, other, shift),
         }
     };
     let mut curves: Vec<Curve> = blocks.lines.iter().map(curve).collect();
     let [left, top, right, bottom] = bounds(&places, &curves);
-    let content = (right - left, bottom - top + block_names(&blocks));
+    let names: Vec<Vec<String>> =
+        (0..places.len()).map(|index| block_name(graph, &blocks, &places, index)).collect();
+    let lines_below = names.iter().map(Vec::len).max().unwrap_or(0);
+    let content = (right - left, bottom - top + 14.0 * lines_below as f64 + 2.0);
     let whole = (content.0 + 2.0 * MARGIN).max(WIDTH_MIN);
 
     // Titles of large pictures are as readable as those of small ones when the whole is shown.
@@ -75,13 +83,25 @@ fn draw(graph: &Graph) -> (Svg, (f64, f64)) {
     } else {
         merged(&mut svg, &blocks.lines, &curves);
     }
-    for (block, place) in blocks.blocks.iter().zip(&places) {
+    for ((block, place), name) in blocks.blocks.iter().zip(&places).zip(&names) {
         paint_block(&mut svg, graph, &block.members, block.kind, *place);
+        for (number, line) in name.iter().enumerate() {
+            let y = place.y + place.height / 2.0 + 13.0 + 14.0 * number as f64;
+            svg.text((place.x, y), Anchor::Middle, "soft halo", line);
+        }
     }
-    if blocks.lines.len() <= LABELLED_MAX {
-        labels(&mut svg, graph, &blocks.lines, &curves, &places, whole);
-    }
-    let end = legend(&mut svg, graph, &blocks, y + 14.0 + content.1 + 26.0 * scale, whole, scale);
+    let without_label = if blocks.lines.len() <= LABELLED_MAX {
+        labels(&mut svg, graph, &blocks.lines, &curves, &places, whole)
+    } else {
+        blocks.lines.len()
+    };
+    let has_labels = graph.links.iter().any(|link| !link.label.is_empty());
+    let note = (has_labels && without_label > 0).then(|| {
+        let what = if blocks.lines.len() == graph.links.len() { "links" } else { "lines" };
+        format!("{without_label} of {} {what} have no number, for lack of space", blocks.lines.len())
+    });
+    let end = y + 14.0 + content.1 + 26.0 * scale;
+    let end = legend(&mut svg, graph, &blocks, note.as_deref(), [end, whole, scale]);
     (svg, (whole, end + 8.0 * scale))
 }
 
@@ -109,9 +129,34 @@ fn bounds(places: &[Place], curves: &[Curve]) -> [f64; 4] {
     if bounds[0] > bounds[2] { [0.0; 4] } else { bounds }
 }
 
-/// Returns the height that names below blocks need.
-fn block_names(blocks: &Blocks) -> f64 {
-    if blocks.blocks.iter().any(|block| block.members.len() > 1) { 16.0 } else { 0.0 }
+/// Returns the distance of parallel lines at their middle. Their labels stand beside each other.
+fn distance_of_parallel(one: Place, other: Place, label_width: f64) -> f64 {
+    if label_width == 0.0 {
+        return 9.0;
+    }
+    let (dx, dy) = ((other.x - one.x).abs(), (other.y - one.y).abs());
+    let length = dx.hypot(dy).max(1.0);
+    (dy / length * (label_width + 8.0)).hypot(dx / length * 20.0)
+}
+
+/// Returns the name of a block of several members, in lines that leave space to its neighbours. Empty if there is no space.
+fn block_name(graph: &Graph, blocks: &Blocks, places: &[Place], index: usize) -> Vec<String> {
+    let (members, place) = (&blocks.blocks[index].members, places[index]);
+    let [Some(first), Some(last)] = [members.first(), members.last()] else { return Vec::new() };
+    if first == last {
+        return Vec::new();
+    }
+    let neighbours = places.iter().enumerate().filter(|(other, neighbour)| {
+        *other != index
+            && (neighbour.y - place.y).abs() < f64::midpoint(neighbour.height, place.height) + 30.0
+    });
+    let nearest = neighbours.map(|(_, other)| (other.x - place.x).abs()).fold(f64::INFINITY, f64::min);
+    let space = (nearest - 8.0).min(place.width + 2.0 * MARGIN - 4.0);
+    let [first, last] = [first, last].map(|member| shown(&graph.nodes[*member].name));
+    let name = format!("{first} to {last}");
+    let lines = wrapped(&name, FONT, space, 2);
+    // A name that is cut would be another one.
+    if lines.join(" ") == name { lines } else { Vec::new() }
 }
 
 /// Draws title and note; returns the lowest line.
@@ -283,16 +328,18 @@ fn paint_block(svg: &mut Svg, graph: &Graph, members: &[usize], kind: NodeKind, 
             ],
         );
     }
-    let [first, last] = [members.first(), members.last()]
-        .map(|member| member.map_or("", |member| &graph.nodes[*member].name));
-    let name = format!("{} to {}", shown(first), shown(last));
-    if width(&name, FONT) <= place.width + 12.0 {
-        svg.text((place.x, place.y + place.height / 2.0 + 13.0), Anchor::Middle, "soft", &name);
-    }
 }
 
-/// Draws labels where they cover neither a block nor another label.
-fn labels(svg: &mut Svg, graph: &Graph, lines: &[Line], curves: &[Curve], places: &[Place], whole: f64) {
+/// Draws each label on its line, where it covers neither a block nor another label and no other line passes, so that no reader takes it for
+/// that of another line. Returns the number of lines whose labels have no such spot.
+fn labels(
+    svg: &mut Svg,
+    graph: &Graph,
+    lines: &[Line],
+    curves: &[Curve],
+    places: &[Place],
+    whole: f64,
+) -> usize {
     let mut taken: Vec<[f64; 4]> = places
         .iter()
         .map(|place| {
@@ -305,31 +352,54 @@ fn labels(svg: &mut Svg, graph: &Graph, lines: &[Line], curves: &[Curve], places
         let (x, y) = curve.at(0.5);
         [x - CROSS, y - CROSS, x + CROSS, y + CROSS]
     }));
-    for (line, curve) in lines.iter().zip(curves) {
+    let free = |taken: &[[f64; 4]], bounds: [f64; 4]| taken.iter().all(|other| are_apart(*other, bounds));
+    let mut spots: Vec<(usize, String, Vec<[f64; 4]>)> = Vec::new();
+    for (index, (line, curve)) in lines.iter().zip(curves).enumerate() {
         let words = shown(&label(&graph.links, line));
         if words.is_empty() {
             continue;
         }
         let half = width(&words, FONT) / 2.0 + 2.0;
-        let spot = [0.5, 0.36, 0.64, 0.25, 0.75].map(|share| curve.at(share)).into_iter().find(|(x, y)| {
-            let bounds = [x - half, y - 8.0, x + half, y + 8.0];
-            bounds[0] >= 2.0
-                && bounds[2] <= whole - 2.0
-                && taken.iter().all(|other| {
-                    bounds[0] >= other[2]
-                        || other[0] >= bounds[2]
-                        || bounds[1] >= other[3]
-                        || other[1] >= bounds[3]
-                })
+        let is_own = |bounds: [f64; 4]| {
+            let mut others = curves.iter().enumerate().filter(|(other, _)| *other != index);
+            others.all(|(_, other)| !other.crosses(bounds))
+        };
+        let possible =
+            SHARES.iter().map(|share| curve.at(*share)).map(|(x, y)| [x - half, y - 8.0, x + half, y + 8.0]);
+        let possible = possible.filter(|bounds| {
+            bounds[0] >= 2.0 && bounds[2] <= whole - 2.0 && free(&taken, *bounds) && is_own(*bounds)
         });
-        let Some((x, y)) = spot else { continue };
-        taken.push([x - half, y - 8.0, x + half, y + 8.0]);
-        svg.text((x, y + 4.0), Anchor::Middle, "halo", &words);
+        spots.push((index, words, possible.collect()));
     }
+    // Lines with few spots choose first.
+    spots.sort_by_key(|(index, _, possible)| (possible.len(), *index));
+    let mut without = 0;
+    for (_, words, possible) in spots {
+        let Some(bounds) = possible.into_iter().find(|bounds| free(&taken, *bounds)) else {
+            without += 1;
+            continue;
+        };
+        taken.push(bounds);
+        let at = (f64::midpoint(bounds[0], bounds[2]), bounds[1] + 12.0);
+        svg.text(at, Anchor::Middle, "halo", &words);
+    }
+    without
+}
+
+/// Shares of a line at which its label may stand, in the order of preference.
+const SHARES: [f64; 31] = [
+    0.5, 0.47, 0.53, 0.44, 0.56, 0.41, 0.59, 0.38, 0.62, 0.35, 0.65, 0.32, 0.68, 0.29, 0.71, 0.26, 0.74,
+    0.23, 0.77, 0.2, 0.8, 0.17, 0.83, 0.14, 0.86, 0.12, 0.88, 0.1, 0.9, 0.08, 0.92,
+];
+
+const fn are_apart(one: [f64; 4], other: [f64; 4]) -> bool {
+    one[0] >= other[2] || other[0] >= one[2] || one[1] >= other[3] || other[1] >= one[3]
 }
 
 /// Draws the legend in rows; returns its end.
-fn legend(svg: &mut Svg, graph: &Graph, blocks: &Blocks, y: f64, whole: f64, scale: f64) -> f64 {
+/// `note` stands at its end, and `area` has its top, the width of the picture and the scale of texts.
+fn legend(svg: &mut Svg, graph: &Graph, blocks: &Blocks, note: Option<&str>, area: [f64; 3]) -> f64 {
+    let [y, whole, scale] = area;
     let mut items: Vec<(Sample, String)> = Vec::new();
     let has = |kind: NodeKind| graph.nodes.iter().any(|node| node.kind == kind);
     let mut add = |is_there: bool, sample: Sample, words: &str| {
@@ -381,6 +451,9 @@ fn legend(svg: &mut Svg, graph: &Graph, blocks: &Blocks, y: f64, whole: f64, sca
             end = flow(svg, Some(&Sample::Line(format!("link u{class}"))), words);
         }
     }
+    if let Some(note) = note {
+        end = flow(svg, None, note);
+    }
     end + 12.0 * scale
 }
 
@@ -409,6 +482,7 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
+    use super::super::curve::segment_crosses;
     use super::super::model::{Link, Node, Shape};
     use super::*;
     use crate::svg::overlaps;
@@ -599,6 +673,92 @@ mod tests {
         shapes.sort_unstable();
         shapes.dedup();
         assert_eq!(shapes.len(), 4, "{paths:?}");
+    }
+
+    /// Returns the labels of links that a picture shows.
+    fn numbers(svg: &str) -> usize {
+        svg.lines().filter(|line| line.starts_with("<text ") && line.contains(" class=\"halo\"")).count()
+    }
+
+    /// Returns how many straight links pass labels that another link passes already.
+    fn wrong_lines(svg: &str) -> usize {
+        let value = |line: &str, name: &str| -> f64 {
+            let rest = line.split_once(&format!(" {name}=\"")).expect("an attribute").1;
+            rest.split('"').next().and_then(|text| text.parse().ok()).expect("a number")
+        };
+        let labels = svg.lines().filter(|line| line.contains(" class=\"halo\""));
+        let links: Vec<Vec<f64>> = svg
+            .lines()
+            .filter(|line| {
+                line.starts_with("<path class=\"link") && line.contains("<title>") && !line.contains('Q')
+            })
+            .filter_map(|line| line.split_once(" d=\"M")?.1.split('"').next())
+            .map(|path| path.split([' ', 'L']).filter_map(|number| number.parse().ok()).collect())
+            .collect();
+        let passing = |line: &str| {
+            let (x, y) = (value(line, "x"), value(line, "y"));
+            let bounds = [x - 12.0, y - 9.0, x + 12.0, y + 1.0];
+            links.iter().filter(|at| segment_crosses(bounds, (at[0], at[1]), (at[2], at[3]))).count()
+        };
+        labels.map(passing).map(|count| count.saturating_sub(1)).sum()
+    }
+
+    fn with_numbers(mut graph: Graph) -> Graph {
+        for (number, link) in graph.links.iter_mut().enumerate() {
+            link.label = format!("{} %", 40 + number % 7);
+        }
+        graph
+    }
+
+    #[test]
+    fn each_link_of_a_small_rack_has_its_number_on_its_own_line_alone() {
+        let mut killed = leaf_spine(2, 4, 0);
+        killed.links[3].state = LinkState::Failed;
+        // A star of four nodes and two switches.
+        let mut all = nodes(4, NodeKind::Node, "n");
+        all.extend(nodes(2, NodeKind::Switch, "s"));
+        let links: Vec<Link> = (0..8).map(|number| link(number / 2, 4 + number % 2)).collect();
+        let star = graph(Shape::Star, all, links);
+        let mut lost = star.clone();
+        for index in [6, 7] {
+            lost.links[index].state = LinkState::Failed;
+        }
+        let parallel = racks().pop().expect("a ring with parallel links");
+        let small =
+            [star, lost, killed, parallel, ring(4), ring(8), torus(&[3, 3]), full_mesh(4), full_mesh(5)];
+        for graph in small.map(with_numbers) {
+            let svg = graph.svg();
+            assert_eq!(numbers(&svg), graph.links.len(), "{:?} of {}", graph.shape, graph.nodes.len());
+            assert!(!svg.contains("for lack of space"), "{:?}", graph.shape);
+            assert_eq!(wrong_lines(&svg), 0, "{:?} of {}", graph.shape, graph.nodes.len());
+        }
+    }
+
+    #[test]
+    fn a_picture_says_how_many_numbers_it_has_no_space_for() {
+        let mesh = with_numbers(full_mesh(14));
+        let svg = mesh.svg();
+        let without = mesh.links.len() - numbers(&svg);
+        assert!(without > 0, "a mesh of 91 links is too dense");
+        assert!(svg.contains(&format!(">{without} of 91 links have no number, for lack of space<")), "{svg}");
+        let large = with_numbers(full_mesh(20)).svg();
+        assert!(large.contains(">190 of 190 links have no number, for lack of space<"));
+        let plain = Graph { links: Vec::new(), ..full_mesh(20) }.svg();
+        assert!(!plain.contains("for lack of space"));
+    }
+
+    #[test]
+    fn each_block_of_a_large_rack_has_its_name_and_links_between_tiers_are_straight() {
+        let svg = leaf_spine(32, 32, 16).svg();
+        for (first, last) in (0..32).map(|leaf| (leaf * 32, leaf * 32 + 31)) {
+            let is_whole = svg.contains(&format!(">n{first} to n{last}<"));
+            let has_lines = svg.contains(&format!(">n{first} to<")) && svg.contains(&format!(">n{last}<"));
+            assert!(is_whole || has_lines, "n{first} to n{last}");
+        }
+        let links: Vec<&str> = svg.lines().filter(|line| line.starts_with("<path class=\"link")).collect();
+        assert!(links.len() >= 32 + 512, "{}", links.len());
+        let bent = links.iter().filter(|line| line.contains('Q')).count();
+        assert_eq!(bent, 0, "no member is between neighbouring tiers");
     }
 
     #[test]
