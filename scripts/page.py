@@ -369,6 +369,37 @@ def brightness(browser, selector, name):
     return sum(float(part) for part in colour.split("(")[1].rstrip(")").split(",")[:3]) / 3
 
 
+# Lines of the texts of numbers and headings in tables: a text with more lines than words is broken within a word. And tables that are
+# wider than the paper: 720 px upright, 1020 px for wide ones.
+BROKEN = """
+const broken = [];
+for (const cell of document.querySelectorAll("td.n, th")) {
+  const [lines, texts] = [new Set(), document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)];
+  while (texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(texts.currentNode);
+    for (const box of range.getClientRects()) lines.add(Math.round(box.top / 4));
+  }
+  const words = cell.classList.contains("n") && cell.tagName === "TD" ? 1 : cell.textContent.trim().split(/[ \\u00a0-]+/).length;
+  if (lines.size > words) broken.push(cell.textContent);
+}
+for (const table of document.querySelectorAll("table")) {
+  const width = table.closest(".wide") ? 1020 : 720;
+  if (table.getBoundingClientRect().width > width) broken.push(`${table.caption.textContent} is wider than the paper`);
+}
+return broken;
+"""
+
+
+def check_print(browser):
+    """Checks the tables on paper. The media must be that of print."""
+    browser.size(720)
+    broken = browser.run(BROKEN)
+    check(not broken, f"print: {broken[:8]}")
+    browser.picture("faults-paper")
+    browser.size(WIDTHS[-1])
+
+
 def check_colours(browser, path):
     parts = [("body", "backgroundColor"), (".rk .paper", "fill")]
     for scheme, is_bright in [("light", True), ("dark", False)]:
@@ -387,6 +418,7 @@ def check_colours(browser, path):
     shown = browser.run("return Array.from(document.querySelectorAll('nav, .bar, .copied button')).filter((one) => one.offsetParent !== null).length")
     check(shown == 0, f"print: {shown} parts for the screen")
     browser.picture("faults-print")
+    check_print(browser)
     pdf = base64.b64decode(browser.command("Page.printToPDF", printBackground=True)["data"])
     (browser.folder / "faults.pdf").write_bytes(pdf)
     check(len(pdf) > 20_000, f"the print has only {len(pdf)} bytes")

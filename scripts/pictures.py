@@ -147,7 +147,7 @@ def top(program):
         terminal.read(3)
         for fault in FAULTS:
             rackloom("inject", *fault.split())
-        terminal.shows(["7 of 8 links up", "3 faults in force", "loss n0--s0", "down n2--s1"])
+        terminal.shows(["7 of 8 links up", "2 faults in force", "loss n0--s0", "down n2--s1"])
         terminal.read(2)
         return svg(terminal.screen, "rackloom top: links, members, faults in force and events of a rack with load")
     finally:

@@ -5,6 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use support::schema::mistakes;
 use support::{Ended, rack_file, rackloom, run, scratch, sim, topology};
 
 fn text(path: &Path) -> &str {
@@ -79,6 +80,18 @@ fn a_simulation_writes_its_page_and_its_report_gives_the_page_and_the_tables_aga
     assert_eq!(read(&again), page);
     let tables = show(&json, &[]);
     assert_eq!((tables.code, tables.stdout.as_str()), (Some(0), ended.stdout.as_str()));
+}
+
+/// Digits of a number that is read are those of the number that was written. The times of this run need all of their digits.
+#[test]
+fn numbers_of_a_report_have_the_digits_of_the_run() {
+    let (html, json) = (scratch("run.html"), scratch("run.json"));
+    let rack = topology("ring-4.yaml");
+    let options = ["sim", text(&rack), "--collective", "all-reduce"];
+    rackloom(&options).with(&["--html", text(&html), "--json", text(&json)]).finish();
+    let (page, again) = (read(&html), show(&json, &["--html", "-"]).stdout);
+    let differing: Vec<_> = page.lines().zip(again.lines()).filter(|(run, report)| run != report).collect();
+    assert!(page.contains("data-key") && differing.is_empty(), "{differing:?}");
 }
 
 #[test]
@@ -158,6 +171,35 @@ fn refused(report: &Path, parts: &[&str]) {
             assert!(ended.stderr.contains(part), "{part} in {}", ended.stderr);
         }
     }
+}
+
+#[test]
+fn a_report_with_the_use_of_a_real_gpu_matches_the_schema_and_is_printed() {
+    let mut report = sim(&topology("ring-4.yaml")).finish().passed();
+    assert_eq!(report.get("gpu_use"), None, "virtual time has no real GPU");
+    report["gpu_use"] = serde_json::json!([{
+        "uuid": "GPU-1b2c3d4e", "name": "NVIDIA H200", "nodes": ["n0", "n1"], "samples": 8,
+        "busy_share": {"mean": 0.5, "max": 0.75},
+        "memory_used_max_bytes": 3_221_225_472_u64,
+        "memory_bytes": 150_323_855_360_u64,
+        "pcie_sent_bytes_per_s": 1_500_000_000,
+        "power_w": {"mean": 120.5, "max": 130.0},
+    }]);
+    assert_eq!(mistakes("report", &report), [""; 0]);
+    let json = written("gpu.json", &report.to_string());
+    let printed = show(&json, &[]);
+    let mut lines = printed.stdout.lines().skip_while(|line| !line.starts_with("use of the real GPUs"));
+    let (head, row) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let words = |line: &str| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).count();
+    assert_eq!((words(head), words(row)), (8, 8), "{}", printed.stdout);
+    for cell in ["GPU-1b2c3d4e", "n0, n1", "50.0 %", "75.0 %", "3.00 GiB", "140 GiB", "1.50 GB/s"] {
+        assert!(row.contains(cell), "{cell}: {}", printed.stdout);
+    }
+    let page = show(&json, &["--html", "-"]).stdout;
+    check_page(&page);
+    assert_eq!(rows(&page, "Real GPUs"), ["NVIDIA H200"]);
+    report["gpu_use"][0]["power"] = 1.into();
+    assert_ne!(mistakes("report", &report), [""; 0], "the schema lists every field");
 }
 
 #[test]

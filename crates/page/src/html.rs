@@ -12,6 +12,8 @@ const CELL_MAX: usize = 400;
 const HEADING_MAX: usize = 240;
 /// Longest text of a cell that is not wrapped.
 const LINE_MAX: usize = 36;
+/// Number of columns from which on a table has small letters and wide paper when it is printed.
+const WIDE_FROM: usize = 10;
 /// Longest listing, in lines.
 const LINES_MAX: usize = 400;
 
@@ -101,6 +103,7 @@ fn block(html: &mut String, block: &Block) {
         Block::Figure(figure) => {
             let svg = match &**figure {
                 Figure::Chart(chart) => chart.svg(),
+                Figure::Panels(panels) => panels.svg(),
                 Figure::Bars(bars) => bars.svg(),
                 Figure::TimeLine(lanes) => lanes.svg(),
                 Figure::Rack(graph) => graph.svg(),
@@ -132,9 +135,10 @@ fn list_of_values(html: &mut String, values: &[Value]) {
 }
 
 fn table(html: &mut String, table: &Table) {
+    let kind = if table.columns.len() >= WIDE_FROM { "table wide" } else { "table" };
     let title = shown_text(&table.title, HEADING_MAX);
     *html += &format!(
-        "<div class=\"table\">\n<div class=\"scroll\"><table>\n<caption>{title}</caption>\n<thead><tr>"
+        "<div class=\"{kind}\">\n<div class=\"scroll\"><table>\n<caption>{title}</caption>\n<thead><tr>"
     );
     for Column { title, is_number } in &table.columns {
         let class = if *is_number { " class=\"n\"" } else { "" };
@@ -201,7 +205,7 @@ mod tests {
             note: text.to_owned(),
             ..Table::new(text, vec![Column::text(text), Column::number("count")])
         };
-        let mark = Mark { at: 1.0, until: None, text: text.to_owned() };
+        let mark = Mark { at: 1.0, text: text.to_owned(), ..Mark::default() };
         let lanes = Lanes {
             title: text.to_owned(),
             note: text.to_owned(),
@@ -274,6 +278,18 @@ mod tests {
             html.contains("href=\"#section-links---nodes\"")
                 && html.contains("href=\"#section-links---nodes-2\"")
         );
+    }
+
+    #[test]
+    fn tables_of_many_columns_have_wide_paper() {
+        let kind = |columns: usize| {
+            let all = (0..columns).map(|number| Column::number(number.to_string())).collect();
+            let rows = vec![vec![Cell::number("1", 1.0); columns]];
+            let mut html = String::new();
+            table(&mut html, &Table { rows, ..Table::new("t", all) });
+            html.starts_with("<div class=\"table wide\">")
+        };
+        assert_eq!((kind(WIDE_FROM - 1), kind(WIDE_FROM)), (false, true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Content of a page. It is data: no part of it holds markup.
 
-use rackloom_drawing::chart::{Bars, Chart, Lanes};
+use rackloom_drawing::chart::{Bars, Chart, Lanes, Panels};
 use rackloom_drawing::graph::Graph;
 
 /// Page of one file.
@@ -49,6 +49,8 @@ pub enum Block {
 pub enum Figure {
     /// Points and lines over an axis.
     Chart(Chart),
+    /// Charts below each other.
+    Panels(Panels),
     /// Values as bars.
     Bars(Bars),
     /// Marks over time.

@@ -103,7 +103,7 @@ pub fn add_report(graph: &mut Graph, topology: &Topology, report: &Report) {
         .collect();
     // The busier direction of each link.
     let bytes: Vec<f64> =
-        both.iter().map(|both| both.iter().map(|link| link.wire_bytes()).max().unwrap_or(0) as f64).collect();
+        both.iter().map(|both| both.iter().map(|link| link.load_bytes()).max().unwrap_or(0) as f64).collect();
     let possible: Option<Vec<f64>> = topology
         .links
         .iter()
@@ -115,7 +115,9 @@ pub fn add_report(graph: &mut Graph, topology: &Topology, report: &Report) {
         let most = possible.as_ref().map_or(busiest, |possible| possible[index]);
         let value = if most > 0.0 { (bytes[index] / most).min(1.0) } else { 0.0 };
         link.value = Some(value);
-        link.label = format!("{:.0} %", value * 100.0);
+        // A link that carried little is no idle one.
+        let is_small = value > 0.0 && value < 0.005;
+        link.label = if is_small { "<1 %".to_owned() } else { format!("{:.0} %", value * 100.0) };
         let had_faults = both[index].iter().any(|link| had_faults(link));
         link.state = match is_down.get(&index) {
             Some(true) => LinkState::Failed,

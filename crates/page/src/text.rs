@@ -22,11 +22,11 @@ pub fn rate(bytes_per_s: f64) -> String {
     Unit::named("B/s").text(bytes_per_s)
 }
 
-/// Formats a part of one as per cent.
+/// Formats a part of one as per cent with one decimal. A small part that would be rounded to zero is `<0.1 %`.
 #[must_use]
 pub fn share(part: f64) -> String {
-    if part != 0.0 && part.abs() < 0.0005 {
-        return format!("{:.1e} %", part * 100.0);
+    if part > 0.0 && part < 0.0005 {
+        return "<0.1 %".to_owned();
     }
     format!("{:.1} %", part * 100.0)
 }
@@ -98,7 +98,10 @@ mod tests {
     fn numbers_have_a_unit_and_four_digits_at_most() {
         assert_eq!([0.0, 950.0, 12_345.0, 3e9].map(time), ["0 s", "950 ns", "12.35 \u{b5}s", "3 s"]);
         assert_eq!([bytes(1), bytes(1 << 20), rate(2.5e9)], ["1 B", "1 MiB", "2.5 GB/s"]);
-        assert_eq!([0.0, 0.5, 0.0001, 1.0].map(share), ["0.0 %", "50.0 %", "1.0e-2 %", "100.0 %"]);
+        assert_eq!(
+            [0.0, 0.5, 0.000_18, 0.001, 1.0].map(share),
+            ["0.0 %", "50.0 %", "<0.1 %", "0.1 %", "100.0 %"]
+        );
         assert_eq!([0, 999, 1_234_567].map(count), ["0", "999", "1\u{202f}234\u{202f}567"]);
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use rackloom_control::measure::OperationKind;
 use rackloom_control::report::{
-    Context, EventRecord, FaultReport, LatencySummary, LinkSeries, MemberReport, MemberSeat, MemberState,
-    Meta, NodeSeries, OperationReport, PhaseBalance, PhaseSpan, PortReport, Report, Series, SweepRow,
-    Topology, TopologyLink, TopologyMember, TopologyShape, WorkloadReport,
+    Context, EventRecord, FaultReport, GpuRates, GpuUse, LatencySummary, LinkSeries, MeanAndMax,
+    MemberReport, MemberSeat, MemberState, Meta, NodeSeries, OperationReport, PhaseBalance, PhaseReport,
+    PhaseSpan, PortReport, Report, Series, SweepRow, Topology, TopologyLink, TopologyMember, TopologyShape,
+    WorkloadReport,
 };
 use rackloom_page::report_page;
 
@@ -87,6 +88,12 @@ fn event(at_ns: u64, kind: &str, text: &str, fields: &[(&str, &str)]) -> EventRe
 /// Adds content to every part of a report, with this text wherever a text is free.
 fn fill(report: &mut Report, text: &str) {
     report.failures = vec![format!("failure {text}")];
+    report.gpu_use = vec![GpuUse {
+        uuid: format!("uuid {text}"),
+        name: format!("gpu {text}"),
+        nodes: vec![format!("node {text}")],
+        ..GpuUse::default()
+    }];
     report.notes = vec![format!("note {text}")];
     report.meta = Some(Meta {
         rack: format!("rack {text}"),
@@ -147,11 +154,13 @@ fn fill(report: &mut Report, text: &str) {
         began_ns: 100_000,
         ended_ns: 600_000,
         imbalance: 2.5,
+        fullest: Some(format!("fullest {text}")),
         ..report.balance[0].clone()
     });
     report.phases.push(PhaseSpan { name: format!("phase {text}"), began_ns: 100_000, ended_ns: 600_000 });
     report.workload = Some(WorkloadReport {
         name: format!("workload {text}"),
+        ranks_stated: 4,
         iteration_ns: 77,
         ..WorkloadReport::default()
     });
@@ -173,8 +182,17 @@ fn fill(report: &mut Report, text: &str) {
             operations: vec![1, 2, 0],
             latency_p50_ns: vec![100, 200, 0],
             latency_p99_ns: vec![300, 400, 0],
+            ..NodeSeries::default()
         }],
     });
+}
+
+#[test]
+fn with_equal_rates_the_busiest_direction_has_one_name() {
+    let report = star(&names(3), 1);
+    assert!(report.balance[0].busiest.is_some() && report.balance[0].fullest == report.balance[0].busiest);
+    let html = report_page(&report).html();
+    assert!(html.contains("busiest direction") && !html.contains("most bytes"));
 }
 
 #[test]
@@ -186,6 +204,9 @@ fn every_part_of_a_report_is_on_its_page() {
         "<title>rack WORD: collective</title>",
         "verdict: fail",
         "failure WORD",
+        "gpu WORD",
+        "uuid WORD",
+        "node WORD",
         "note WORD",
         "rackloom sim WORD",
         "option WORD",
@@ -200,6 +221,10 @@ fn every_part_of_a_report_is_on_its_page() {
         "<title>phase WORD: 100 \u{b5}s to 600 \u{b5}s, imbalance 2.500</title>",
         "2 packets retransmitted",
         "12 of kind kind WORD",
+        // The direction with the greatest share is another one than that with the most bytes.
+        "fullest WORD",
+        "most bytes",
+        "4, 0 with operations",
         // Results.
         "Bus bandwidth over the size",
         "workload WORD",
@@ -262,6 +287,43 @@ fn cells_stand_below_their_headings() {
         (cell("direction"), cell("frames"), cell("bytes on the wire")),
         ("n2-&gt;s0".into(), "30".into(), "2.93 KiB".into())
     );
+}
+
+#[test]
+fn a_real_gpu_has_a_row_with_the_quantities_that_it_reports() {
+    let mut report = star(&names(2), 1);
+    assert!(!report_page(&report).html().contains("Real GPUs"), "no GPU was sampled");
+    report.gpu_use.push(GpuUse {
+        uuid: "GPU-1b2c3d4e".to_owned(),
+        name: "NVIDIA H200".to_owned(),
+        nodes: vec!["n0".to_owned(), "n1".to_owned()],
+        samples: 20,
+        busy_share: Some(MeanAndMax { mean: 0.25, max: 0.97 }),
+        memory_used_max_bytes: Some(3 << 30),
+        memory_bytes: Some(140 << 30),
+        sm_clock_mhz: Some(MeanAndMax { mean: 1500.0, max: 1980.0 }),
+        rates: GpuRates { nvlink_sent_bytes_per_s: Some(2_500_000_000), ..GpuRates::default() },
+        ..GpuUse::default()
+    });
+    let html = report_page(&report).html();
+    let expected = [
+        ("GPU", "NVIDIA H200"),
+        ("unique name", "GPU-1b2c3d4e"),
+        ("nodes", "n0, n1"),
+        ("kernels ran, mean", "25.0 %"),
+        ("kernels ran, max", "97.0 %"),
+        ("memory used, max", "3 GiB"),
+        ("memory", "140 GiB"),
+        ("NVLink sent", "2.5 GB/s"),
+        ("SM clock, max (MHz)", "1980.000"),
+        ("samples", "20"),
+    ];
+    for (column, text) in expected {
+        assert_eq!(first_cell(&html, "Real GPUs", column), text, "{column}");
+    }
+    for absent in ["memory busy, mean", "PCIe sent", "power, max (W)"] {
+        assert!(!html.contains(&format!(">{absent}<")), "{absent} has no values");
+    }
 }
 
 #[test]
@@ -364,4 +426,45 @@ fn equal_reports_have_equal_pages() {
     let mut report = star(&names(3), 2);
     fill(&mut report, "x");
     assert_eq!(report_page(&report).html(), report_page(&report.clone()).html());
+}
+
+#[test]
+fn phases_of_the_job_and_of_the_workload_have_their_names_in_the_picture() {
+    let mut report = star(&names(2), 1);
+    let spans = [("forward", 0, 400), ("backward", 400, 1000)];
+    report.elapsed_ns = 1000;
+    report.phases = spans
+        .map(|(name, began_ns, ended_ns)| PhaseSpan { name: format!("job {name}"), began_ns, ended_ns })
+        .to_vec();
+    let phase = |(name, began_ns, ended_ns): (&str, u64, u64)| PhaseReport {
+        name: name.to_owned(),
+        operations: 1,
+        began_ns,
+        ended_ns,
+        ..PhaseReport::default()
+    };
+    report.workload = Some(WorkloadReport {
+        iteration_ns: 1000,
+        phases: spans.map(phase).to_vec(),
+        ..WorkloadReport::default()
+    });
+    let html = report_page(&report).html();
+    for name in ["forward", "backward", "job forward", "job backward"] {
+        assert_eq!(html.matches(&format!(">{name}</text>")).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn every_algorithm_of_a_report_has_a_line() {
+    let mut report = star(&names(2), 1);
+    let row = |size_bytes: u64, number: usize| SweepRow {
+        algorithm: format!("algorithm {number}"),
+        size_bytes,
+        bus_gbps: Some(number as f64 + 1.0),
+        ..SweepRow::default()
+    };
+    report.sweep = (0..40).flat_map(|number| [row(1024, number), row(4096, number)]).collect();
+    let html = report_page(&report).html();
+    assert_eq!(html.matches("<polyline").count(), 40);
+    assert!(html.contains(">40 lines in 3 panels.<"));
 }

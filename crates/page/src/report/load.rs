@@ -14,7 +14,8 @@ const BARS_MAX: usize = 32;
 pub(super) fn load(report: &Report) -> Vec<Block> {
     let Some(whole) = report.balance.first() else { return Vec::new() };
     let mut blocks = vec![Block::Text(
-        "Imbalance is the load of the busiest direction over the mean: 1 is even. A share is the part of the link's rate that was used, with preambles and gaps."
+        "Imbalance is the bytes of the direction that sent most over the mean: 1 is even. A share is the part of the link's rate that was used. \
+         Bytes are those that count against the rate: in virtual time with the headers of the link's profile, and always with preambles and gaps."
             .to_owned(),
     )];
     blocks.extend(shares(report, whole));
@@ -25,13 +26,18 @@ pub(super) fn load(report: &Report) -> Vec<Block> {
 fn phases(balance: &[PhaseBalance]) -> Table {
     let numbers = ["from", "duration", "bytes", "imbalance", "mean share", "greatest share"];
     let columns = [Column::text("phase")].into_iter().chain(numbers.map(Column::number));
-    let columns = columns.chain([Column::text("busiest direction")]).collect();
+    // Without rates there are no shares. With equal rates both names are equal, and one is enough.
+    let has_shares = balance.iter().any(|phase| phase.share_max.is_some());
+    let has_two = has_shares && balance.iter().any(|phase| phase.fullest != phase.busiest);
+    let most = has_two.then(|| Column::text("most bytes"));
+    let columns = columns.chain([Column::text("busiest direction")]).chain(most).collect();
     let mut table = Table::new("Balance by phase", columns);
     let share = |share: Option<f64>| {
         share.filter(|share| share.is_finite()).map_or_else(Cell::absent, text::share_cell)
     };
+    let name = |name: &Option<String>| name.as_deref().unwrap_or("-").into();
     for phase in balance {
-        table.rows.push(vec![
+        let mut row = vec![
             phase.name.as_str().into(),
             text::time_cell(phase.began_ns),
             text::time_cell(phase.ended_ns.saturating_sub(phase.began_ns)),
@@ -39,8 +45,10 @@ fn phases(balance: &[PhaseBalance]) -> Table {
             text::decimal_cell(Some(phase.imbalance)),
             share(phase.share_mean),
             share(phase.share_max),
-            phase.busiest.as_deref().unwrap_or("-").into(),
-        ]);
+            name(if has_shares { &phase.fullest } else { &phase.busiest }),
+        ];
+        row.extend(has_two.then(|| name(&phase.busiest)));
+        table.rows.push(row);
     }
     table.without_empty_columns().bounded(ROWS_MAX, "the first ones in time")
 }

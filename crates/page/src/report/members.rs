@@ -103,7 +103,7 @@ fn link_row(report: &Report, index: usize) -> Row {
     let link = &report.links[index];
     let possible = rate_of(report, index).map(|rate| rate as f64 / 8e9 * report.elapsed_ns as f64);
     let share =
-        possible.filter(|possible| *possible > 0.0).map(|possible| link.wire_bytes() as f64 / possible);
+        possible.filter(|possible| *possible > 0.0).map(|possible| link.load_bytes() as f64 / possible);
     let dropped: u64 = link.dropped.values().sum();
     let tone = if had_faults(link) { Tone::Warning } else { Tone::Plain };
     vec![

@@ -3,6 +3,7 @@
 mod device;
 mod events;
 mod faults;
+mod gpu;
 mod load;
 mod members;
 mod results;
@@ -28,7 +29,7 @@ pub fn report_page(report: &Report) -> Page {
         Section::new("Workload", results::workload(report.workload.as_ref())),
         Section::new("Operations", results::operations(report)),
         Section::new("Load of the links", load::load(report)),
-        Section::new("Use of the GPUs", device::device(report)),
+        Section::new("Use of the GPUs", [device::device(report), gpu::gpus(report)].concat()),
         Section::new("Over time", series::series(report)),
         Section::new("Faults", faults::faults(&report.faults)),
         Section::new("Oracles", faults::oracles(&report.oracles)),

@@ -6,16 +6,18 @@ use rackloom_control::report::{
     WorkloadReport,
 };
 use rackloom_drawing::chart::{
-    Across, Axis, BarSeries, Bars, Chart, Lane, Lanes, Mark, Meaning, Point, Series,
+    Across, Axis, BarSeries, Bars, Chart, Lane, Lanes, Mark, Meaning, Panels, Point, Series,
 };
 
 use crate::model::{Block, Cell, Column, Figure, Row, Table, Tone, Value};
 use crate::text;
 
-/// Rows, lines and marks at most.
+/// Rows and marks at most.
 const ROWS_MAX: usize = 500;
-const SERIES_MAX: usize = 16;
 const MARKS_MAX: usize = 200;
+/// Lines of a plot, and plots of a figure at most.
+const LINES_MAX: usize = 16;
+const PANELS_MAX: usize = 40;
 
 /// Returns the bus bandwidth over the size for each algorithm, and the table of rows.
 pub(super) fn sweep(rows: &[SweepRow]) -> Vec<Block> {
@@ -28,7 +30,6 @@ pub(super) fn sweep(rows: &[SweepRow]) -> Vec<Block> {
 /// Draws the rows with a bandwidth. `None` if there are none.
 fn bandwidth(rows: &[SweepRow]) -> Option<Block> {
     let mut series: Vec<Series> = Vec::new();
-    let mut is_cut = false;
     for row in rows {
         let Some(gbps) = row.bus_gbps.filter(|gbps| gbps.is_finite()) else { continue };
         let parts = [&row.what, &row.algorithm, &row.pair];
@@ -37,7 +38,6 @@ fn bandwidth(rows: &[SweepRow]) -> Option<Block> {
         let point = (row.size_bytes as f64, gbps);
         match series.iter().position(|one| one.name == name) {
             Some(index) => series[index].line.push(point),
-            None if series.len() == SERIES_MAX => is_cut = true,
             None => series.push(Series { name, line: vec![point], points: Vec::new() }),
         }
     }
@@ -46,16 +46,17 @@ fn bandwidth(rows: &[SweepRow]) -> Option<Block> {
         one.points = one.line.iter().map(|(size, gbps)| Point::new(*size, *gbps)).collect();
     }
     let has_points = !series.is_empty();
-    let note = if is_cut { "The first lines; the table has all rows." } else { "" };
     has_points.then(|| {
-        Block::figure(Figure::Chart(Chart {
+        let chart = Chart {
             title: "Bus bandwidth over the size".to_owned(),
-            note: note.to_owned(),
+            note: String::new(),
             x: Across::Values(Axis::logarithmic("size (B)")),
             y: Axis::from_zero("bus bandwidth (GB/s)"),
             series,
             meanings: vec![Meaning::Point("measured".to_owned())],
-        }))
+        };
+        let rest = "The JSON report has all.";
+        Block::figure(Figure::Panels(Panels::divided(chart, LINES_MAX, PANELS_MAX, rest)))
     })
 }
 
@@ -135,6 +136,7 @@ pub(super) fn workload(workload: Option<&WorkloadReport>) -> Vec<Block> {
     let time = |ns: u64| text::time(ns as f64);
     let values = vec![
         Value::new("workload", workload.name.as_str()),
+        Value::new("ranks", ranks_stated(workload)),
         Value::new("iteration", time(workload.iteration_ns)),
         Value::new("longest computation of a rank", time(workload.compute_max_ns)),
         Value::new("exposed communication, median of the ranks", time(workload.exposed_median_ns)),
@@ -148,6 +150,16 @@ pub(super) fn workload(workload: Option<&WorkloadReport>) -> Vec<Block> {
     blocks
         .extend([phases(&workload.phases), ranks(&workload.ranks), uses(&workload.links)].map(Block::Table));
     blocks
+}
+
+/// Returns the number of ranks of the workload, and how many of them have operations if some have none.
+fn ranks_stated(workload: &WorkloadReport) -> String {
+    let active = workload.ranks.len() as u64;
+    // Reports of earlier versions state only ranks with operations.
+    match workload.ranks_stated.max(active) {
+        all if all == active => text::count(all),
+        all => format!("{}, {} with operations", text::count(all), text::count(active)),
+    }
 }
 
 /// Draws the phases from the begin of the workload on.
@@ -164,6 +176,7 @@ fn phases_over_time(workload: &WorkloadReport) -> Option<Block> {
             text::count(phase.operations),
             text::bytes(phase.bytes)
         ),
+        name: phase.name.clone(),
     };
     let more = performed.len().saturating_sub(MARKS_MAX);
     let note = if more > 0 { format!("{more} later phases are left out here.") } else { String::new() };

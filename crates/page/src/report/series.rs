@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_control::report::balance::BYTES_BESIDE_FRAME;
 use rackloom_control::report::{LinkSeries, NodeSeries, Report, Series as Recorded};
 use rackloom_drawing::chart::{Across, Axis, Chart, Series};
 
@@ -85,7 +84,10 @@ fn of_all(shown: usize, all: usize, what: &str) -> String {
 
 /// Draws the use of the busiest links: shares of the rate, or rates if a link has no rate.
 fn use_of_links(report: &Report, recorded: &Recorded) -> Option<Block> {
-    let (links, all) = busiest(&recorded.links, |link| sum(&link.bytes));
+    let load = |link: &LinkSeries| {
+        (0..link.bytes.len()).fold(0u64, |sum, index| sum.saturating_add(link.load_bytes(index)))
+    };
+    let (links, all) = busiest(&recorded.links, load);
     let by_name: BTreeMap<&str, usize> =
         report.links.iter().enumerate().map(|(index, link)| (link.name.as_str(), index)).collect();
     let rate = |link: &LinkSeries| rate_of(report, *by_name.get(link.name.as_str())?);
@@ -93,9 +95,8 @@ fn use_of_links(report: &Report, recorded: &Recorded) -> Option<Block> {
     let seconds = recorded.interval_ns as f64 / 1e9;
     let lines = links.iter().enumerate().map(|(number, link)| {
         let possible = rates.as_ref().map(|rates| rates[number] as f64 / 8.0 * seconds);
-        let frames = |index: usize| link.frames.get(index).copied().unwrap_or(0);
-        let values = link.bytes.iter().enumerate().map(|(index, bytes)| {
-            let bytes = *bytes as f64 + (frames(index) as f64) * BYTES_BESIDE_FRAME as f64;
+        let values = (0..link.bytes.len()).map(|index| {
+            let bytes = link.load_bytes(index) as f64;
             let value = possible.map_or(bytes / seconds, |possible| bytes / possible * 100.0);
             Some(value).filter(|value| value.is_finite())
         });
@@ -163,10 +164,10 @@ fn operations(recorded: &Recorded) -> Option<Block> {
 /// Draws latencies of all nodes: the median of the nodes' medians, and the greatest 99th percentile.
 fn latencies(recorded: &Recorded) -> Option<Block> {
     let intervals = recorded.nodes.iter().map(|node| node.operations.len()).max().unwrap_or(0);
-    // Nodes without operations in an interval have no latency there.
+    // Nodes without operations in an interval, or with errors alone, have no latency there.
     let at = |index: usize, of: fn(&NodeSeries) -> &Vec<u64>| -> Vec<f64> {
         let ended =
-            recorded.nodes.iter().filter(|node| node.operations.get(index).is_some_and(|count| *count > 0));
+            recorded.nodes.iter().filter(|node| node.latency_p99_ns.get(index).is_some_and(|ns| *ns > 0));
         let mut values: Vec<f64> =
             ended.filter_map(|node| of(node).get(index).map(|value| *value as f64)).collect();
         values.sort_by(f64::total_cmp);
@@ -180,7 +181,8 @@ fn latencies(recorded: &Recorded) -> Option<Block> {
         Line { name: "p99: greatest of the nodes".to_owned(), values: greatest.collect() },
     ];
     let note =
-        "Operations that ended in the interval. Intervals without operations have no point.".to_owned();
+        "Operations that ended in the interval without an error. Intervals without them have no point."
+            .to_owned();
     chart(recorded, "Latency of operations", note, "latency (ns)", lines)
 }
 
@@ -222,7 +224,8 @@ mod tests {
             ..NodeSeries::default()
         };
         let mut recorded = recorded(3);
-        recorded.nodes = vec![node([1, 0, 1], [100, 0, 300]), node([1, 0, 0], [200, 0, 0])];
+        // The second node has an operation in the last interval that ended with an error.
+        recorded.nodes = vec![node([1, 0, 1], [100, 0, 300]), node([1, 0, 1], [200, 0, 0])];
         let Some(Block::Figure(figure)) = latencies(&recorded) else { panic!("no chart") };
         let Figure::Chart(chart) = *figure else { panic!("no chart") };
         assert_eq!(chart.series[0].line, [(1005.0, 200.0), (1025.0, 300.0)]);

@@ -26,7 +26,7 @@ pub(super) fn time_line(report: &Report) -> Vec<Block> {
     let mut kinds: BTreeMap<&str, Vec<Mark>> = BTreeMap::new();
     for event in report.events.iter().filter(|event| is_notable(event) && event.kind != FAULT) {
         let text = format!("{}: {}: {}", text::time(event.at_ns as f64), event.member, event.text);
-        kinds.entry(&event.kind).or_default().push(Mark { at: event.at_ns as f64, until: None, text });
+        kinds.entry(&event.kind).or_default().push(Mark { at: event.at_ns as f64, text, ..Mark::default() });
     }
     lanes.extend(kinds.into_iter().map(|(kind, marks)| Lane { name: kind.to_owned(), marks }));
     if let Some(series) = &report.series {
@@ -68,7 +68,7 @@ fn mark_of(report: &Report, phase: &PhaseSpan) -> Mark {
     let (at, until) = (phase.began_ns as f64, phase.ended_ns as f64);
     let load = load.unwrap_or_default();
     let text = format!("{}: {} to {}{load}", phase.name, text::time(at), text::time(until));
-    Mark { at, until: Some(until), text }
+    Mark { at, until: Some(until), text, name: phase.name.clone() }
 }
 
 /// Returns a mark for each time that an event of the script began, from the first member's begin to the last member's end.
@@ -80,7 +80,7 @@ fn faults(report: &Report) -> Vec<Mark> {
         let at = event.at_ns as f64;
         let text = || format!("{}: {}", text::time(at), event.text);
         match (marks.get_mut(&key), field(event, "begins") == "false") {
-            (None, _) => drop(marks.insert(key, Mark { at, until: None, text: text() })),
+            (None, _) => drop(marks.insert(key, Mark { at, text: text(), ..Mark::default() })),
             (Some(mark), true) => mark.until = Some(at),
             (Some(mark), false) => mark.at = mark.at.min(at),
         }
@@ -115,6 +115,7 @@ fn retransmissions(series: &Series) -> Vec<Mark> {
             at,
             until: Some(at + series.interval_ns as f64),
             text: format!("{}: {sum} packets retransmitted, {most} of them over {busiest}", text::time(at)),
+            name: String::new(),
         })
     };
     totals.iter().enumerate().filter_map(mark).collect()
@@ -140,6 +141,8 @@ fn bound(marks: &mut Vec<Mark>, end: f64) -> u64 {
     marks.extend(parts.into_values().map(|(mut mark, more)| {
         if more > 0 {
             mark.text = format!("{}, and {} more events", mark.text, text::count(more));
+            // The name would be that of one of them only.
+            mark.name = String::new();
         }
         mark
     }));
@@ -152,11 +155,13 @@ mod tests {
 
     #[test]
     fn a_full_lane_keeps_its_extent_and_counts_what_it_leaves_out() {
-        let mark = |at: f64| Mark { at, until: None, text: format!("at {at}") };
+        let mark =
+            |at: f64| Mark { at, text: format!("at {at}"), name: "a name".to_owned(), ..Mark::default() };
         let mut marks: Vec<Mark> = (0..10_000).map(|at| mark(f64::from(at))).collect();
         let left_out = bound(&mut marks, 10_000.0);
         assert_eq!((marks.len() as u64 + left_out, marks.len()), (10_000, MARKS_MAX));
         assert!(marks[0].text.starts_with("at 0, and ") && marks[MARKS_MAX - 1].at > 9_900.0);
+        assert_eq!(marks[0].name, "", "a mark of several events has no name of one");
         let mut few = vec![mark(1.0)];
         assert_eq!((bound(&mut few, 10.0), few[0].text.as_str()), (0, "at 1"));
     }
