@@ -41,7 +41,7 @@ pub struct Case {
     pub suite: String,
     /// Name of the case.
     pub name: String,
-    /// Duration in seconds. Numbers that are no duration are written as 0.
+    /// Duration in seconds. The attribute is left out for 0 and for numbers that are no duration.
     pub seconds: f64,
     /// Outcome.
     pub outcome: CaseOutcome,
@@ -92,9 +92,35 @@ impl Totals {
     }
 }
 
-/// Returns the document of all cases. Suites have the order in which they first occur, and each has the properties.
+/// Returns the document of all cases. Suites have the order in which they first occur, and each has the properties. The duration of a suite is the
+/// sum of those of its cases.
 #[must_use]
 pub fn document(name: &str, cases: &[Case], properties: &BTreeMap<String, String>) -> String {
+    document_of(name, cases, properties, None)
+}
+
+/// Returns the document of cases that ran at the same time, as [`document()`] does. `elapsed_s` is the duration of all of them together, in seconds.
+/// The document has it, and a suite that has all cases.
+#[must_use]
+pub fn document_of_parallel(
+    name: &str,
+    cases: &[Case],
+    properties: &BTreeMap<String, String>,
+    elapsed_s: f64,
+) -> String {
+    document_of(name, cases, properties, Some(elapsed_s))
+}
+
+fn document_of(
+    name: &str,
+    cases: &[Case],
+    properties: &BTreeMap<String, String>,
+    elapsed_s: Option<f64>,
+) -> String {
+    let totals = |cases: &[&Case]| {
+        let totals = Totals::of(cases.iter().copied());
+        Totals { seconds: elapsed_s.map_or(totals.seconds, seconds), ..totals }
+    };
     let mut suites: Vec<(&str, Vec<&Case>)> = Vec::new();
     let mut positions = BTreeMap::new();
     for case in cases {
@@ -108,10 +134,15 @@ pub fn document(name: &str, cases: &[Case], properties: &BTreeMap<String, String
     line(
         &mut xml,
         0,
-        &format!("<testsuites name=\"{}\" {}>", attribute(name), Totals::of(cases).attributes()),
+        &format!(
+            "<testsuites name=\"{}\" {}>",
+            attribute(name),
+            totals(&cases.iter().collect::<Vec<_>>()).attributes()
+        ),
     );
+    let has_several = suites.len() > 1;
     for (name, cases) in suites {
-        let totals = Totals::of(cases.iter().copied());
+        let totals = if has_several { Totals::of(cases.iter().copied()) } else { totals(&cases) };
         line(&mut xml, 1, &format!("<testsuite name=\"{}\" {}>", attribute(name), totals.attributes()));
         if !properties.is_empty() {
             line(&mut xml, 2, "<properties>");
@@ -130,8 +161,11 @@ pub fn document(name: &str, cases: &[Case], properties: &BTreeMap<String, String
 
 fn test_case(xml: &mut String, case: &Case) {
     let (suite, name) = (attribute(&case.suite), attribute(&case.name));
-    let time = time(seconds(case.seconds));
-    line(xml, 2, &format!("<testcase classname=\"{suite}\" name=\"{name}\" time=\"{time}\">"));
+    let time = match seconds(case.seconds) {
+        0.0 => String::new(),
+        seconds => format!(" time=\"{}\"", time(seconds)),
+    };
+    line(xml, 2, &format!("<testcase classname=\"{suite}\" name=\"{name}\"{time}>"));
     let finding = |element: &str, message: &str, body: &str| {
         format!("<{element} message=\"{}\">{}</{element}>", attribute(message), text(body))
     };

@@ -212,7 +212,9 @@ fn phases(report: &Report) -> Vec<Slice> {
         let load = report.balance.iter().skip(1).find(|load| load.name == phase.name);
         let arguments = load.filter(|load| load.imbalance.is_finite()).map(|load| {
             let busiest = quoted(load.busiest.as_deref().unwrap_or(""));
-            format!("\"imbalance\":{:.3},\"busiest\":{busiest}", load.imbalance)
+            let fullest = load.fullest.as_deref().map(|name| format!(",\"fullest\":{}", quoted(name)));
+            let fullest = fullest.unwrap_or_default();
+            format!("\"imbalance\":{:.3},\"busiest\":{busiest}{fullest}", load.imbalance)
         });
         Slice {
             begin_ns: phase.began_ns,
@@ -342,6 +344,7 @@ fn quantities_of(link: &LinkSeries) -> Vec<Quantity<'_>> {
     let lists = [
         quantity("bytes_per_s", &link.bytes, true),
         quantity("frames_per_s", &link.frames, true),
+        quantity("accounted_per_s", &link.accounted, true),
         quantity("replayed", &link.replayed, false),
         quantity("retransmitted", &link.retransmitted, false),
         quantity("credit_waits", &link.credit_waits, false),

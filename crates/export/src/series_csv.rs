@@ -29,6 +29,7 @@ fn of_link(series: &Series, link: &LinkSeries, out: &mut impl Write) -> fmt::Res
     let lists = [
         ("bytes", &link.bytes),
         ("frames", &link.frames),
+        ("accounted", &link.accounted),
         ("replayed", &link.replayed),
         ("retransmitted", &link.retransmitted),
         ("credit_waits", &link.credit_waits),
@@ -50,7 +51,8 @@ fn of_node(series: &Series, node: &NodeSeries, out: &mut impl Write) -> fmt::Res
         ("latency_p99_ns", &node.latency_p99_ns),
     ];
     for (quantity, values) in lists {
-        lines(series, ["node", &node.name, quantity], values, out)?;
+        let kind = if node.is_switch { "switch" } else { "node" };
+        lines(series, [kind, &node.name, quantity], values, out)?;
     }
     Ok(())
 }
@@ -91,16 +93,24 @@ mod tests {
             operations: vec![3],
             latency_p50_ns: vec![10],
             latency_p99_ns: vec![20],
+            ..NodeSeries::default()
         };
-        let series =
-            Series { from_ns: 100, interval_ns: 50, intervals: 2, links: vec![link], nodes: vec![node] };
+        let switch = NodeSeries {
+            name: "s0".to_owned(),
+            is_switch: true,
+            operations: vec![4],
+            ..NodeSeries::default()
+        };
+        let nodes = vec![node, switch];
+        let series = Series { from_ns: 100, interval_ns: 50, intervals: 2, links: vec![link], nodes };
         let mut text = String::new();
         write(&series, &mut text).unwrap();
         let name = "\"a,\"\"b\"\"\n->c\"";
         let expected = format!(
             "time_ns,kind,name,quantity,value\n100,link,{name},bytes,5\n150,link,{name},bytes,0\n100,link,{name},frames,1\n\
              150,link,{name},frames,0\n100,link,{name},dropped:queue-full,0\n150,link,{name},dropped:queue-full,2\n\
-             100,node,n0,operations,3\n100,node,n0,latency_p50_ns,10\n100,node,n0,latency_p99_ns,20\n"
+             100,node,n0,operations,3\n100,node,n0,latency_p50_ns,10\n100,node,n0,latency_p99_ns,20\n\
+             100,switch,s0,operations,4\n"
         );
         assert_eq!(text, expected);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rackloom_control::oracle::Oracle;
 use rackloom_control::report::{Context, FaultReport, Report, Verdict};
-use rackloom_export::junit::{Case, CaseOutcome, cases_of, document};
+use rackloom_export::junit::{Case, CaseOutcome, cases_of, document, document_of_parallel};
 use roxmltree::{Document, Node};
 
 fn elements<'a>(node: Node<'a, 'a>, name: &'static str) -> Vec<Node<'a, 'a>> {
@@ -18,6 +18,20 @@ fn number(node: Node<'_, '_>, name: &str) -> usize {
 
 fn failed(message: &str, text: &str) -> CaseOutcome {
     CaseOutcome::Failed { message: message.to_owned(), text: text.to_owned() }
+}
+
+#[test]
+fn a_suite_of_parallel_cases_has_the_time_of_all_together() {
+    let case = |suite: &str| Case { seconds: 2.0, ..Case::new(suite, "one", CaseOutcome::Passed) };
+    let times = |cases: &[Case]| {
+        let xml = document_of_parallel("all", cases, &BTreeMap::new(), 3.0);
+        let parsed = Document::parse(&xml).unwrap();
+        let root = parsed.root_element();
+        let nodes = [vec![root], elements(root, "testsuite")].concat();
+        nodes.iter().map(|node| node.attribute("time").unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&[case("a"), case("a")]), ["3.000000000"; 2]);
+    assert_eq!(times(&[case("a"), case("b")]), ["3.000000000", "2.000000000", "2.000000000"]);
 }
 
 #[test]
@@ -52,6 +66,13 @@ fn cases_are_grouped_and_counted_by_suite() {
     assert_eq!(elements(root, "skipped")[0].attribute("message"), Some("r"));
     let case = elements(suites[0], "testcase")[0];
     assert_eq!((case.attribute("classname"), case.attribute("time")), (Some("a"), Some("1.500000000")));
+    // No duration is not one of zero.
+    for suite in &suites {
+        for case in elements(*suite, "testcase") {
+            let has_time = ["one", "three"].contains(&case.attribute("name").unwrap());
+            assert_eq!(case.attribute("time").is_some(), has_time, "{xml}");
+        }
+    }
 }
 
 #[test]
@@ -91,8 +112,9 @@ proptest! {
         prop_assert_eq!(failure.text().unwrap_or(""), as_read(text));
         let printed = elements(root, "system-out").first().and_then(Node::text).unwrap_or("").to_owned();
         prop_assert_eq!(printed, as_read(output));
-        let time: f64 = case.attribute("time").unwrap().parse().unwrap();
-        prop_assert!(time.is_finite() && time >= 0.0);
+        let time = case.attribute("time").map(|time| time.parse::<f64>().unwrap());
+        prop_assert_eq!(time.is_some(), seconds.is_finite() && seconds > 0.0);
+        prop_assert!(time.is_none_or(|time| time.is_finite() && time >= 0.0));
     }
 }
 

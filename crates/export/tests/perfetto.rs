@@ -176,6 +176,7 @@ fn series_become_rates_that_end_with_the_run() {
         operations: vec![1, 0, 0, 0],
         latency_p50_ns: vec![40, 0, 0, 0],
         latency_p99_ns: vec![50, 0, 0, 0],
+        ..NodeSeries::default()
     };
     report.series =
         Some(Series { from_ns: 1_000, interval_ns: 500, intervals: 4, links: vec![link], nodes: vec![node] });
