@@ -45,6 +45,20 @@ fn a_slower_link_is_over_a_threshold_and_within_a_larger_one() {
     assert_eq!(large.code, Some(0), "{}", large.stdout);
 }
 
+/// The slow run loses no frame.
+#[test]
+fn sections_that_are_named_are_the_only_ones_that_fail() {
+    let (fast, slow) = (report(&[]), report(&["--set", "link.delay=2us"]));
+    let losses = diff(&fast, &slow, &["--fail-over", "losses=0"]);
+    assert_eq!(losses.code, Some(0), "{}", losses.stdout);
+    let note = "note: only these sections are compared with a threshold: losses";
+    assert!(losses.stdout.contains(note), "{}", losses.stdout);
+    assert!(losses.stdout.contains("worse") && !losses.stdout.contains("over the threshold"));
+    let all = diff(&fast, &slow, &["--fail-over", "losses=0", "--fail-over", "5%"]);
+    assert_eq!(all.code, Some(1), "{}", all.stdout);
+    assert_eq!(diff(&fast, &slow, &["--fail-over", "time=5%"]).code, Some(1));
+}
+
 #[test]
 fn links_over_time_differ_the_most_at_a_time() {
     let (series, file) = (scratch("series.csv"), scratch("diff.json"));
@@ -98,6 +112,35 @@ fn several_seeds_are_pairs_and_the_result_is_json_of_its_schema() {
         "{:?}",
         valid.iter_errors(&result).next().map(|error| error.to_string())
     );
+}
+
+#[test]
+fn copies_of_a_report_are_no_independent_runs() {
+    let file = scratch("diff.json");
+    let counted = |before: [&Path; 3], after: [&Path; 3]| {
+        let mut arguments = vec!["diff", "--fail-over", "5%", "--json", text(&file)];
+        arguments.extend(before.iter().flat_map(|path| ["--before", text(path)]));
+        arguments.extend(after.iter().flat_map(|path| ["--after", text(path)]));
+        let ended = rackloom(&arguments).finish();
+        let result = std::fs::read_to_string(&file).expect("the result is written");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let basis = &result["basis"];
+        let runs = ["runs_before", "runs_after"].map(|field| basis[field].as_u64().expect("a number"));
+        (ended.code, runs, ended.stdout)
+    };
+    let lossy = |seed: &str, delay: &str| {
+        report(&["--seed", seed, "--loss", "0.1%", "--set", &format!("link.delay={delay}")])
+    };
+    let (fast, slow) = (lossy("1", "500ns"), lossy("2", "2us"));
+    let (again, copy) = (lossy("1", "500ns"), scratch("copy.json"));
+    std::fs::copy(&fast, &copy).expect("it can be copied");
+    let (code, runs, stdout) = counted([&fast; 3], [&slow; 3]);
+    assert_eq!((code, runs), (Some(7), [1, 1]), "{stdout}");
+    for side in ["before", "after"] {
+        assert!(stdout.contains(&format!("note: {side}: 2 of 3 reports repeat another one")), "{stdout}");
+    }
+    let (_, runs, stdout) = counted([&fast, &copy, &again], [&slow, &lossy("3", "2us"), &lossy("4", "2us")]);
+    assert_eq!(runs, [1, 3], "a copy and a repeated run count once, and other seeds count\n{stdout}");
 }
 
 #[test]

@@ -9,10 +9,8 @@ use crate::facts::{self, Common, Fact, Key, Value};
 use crate::judge::{self, Finding, Origin};
 use crate::over_time;
 use crate::row::{Direction, Evidence, Judgement, Row, Section, Side, Texts};
+use crate::runs::{Runs, VIRTUAL};
 use crate::thresholds::{Limits, Thresholds};
-
-/// Clock of runs that depend on their seed alone.
-const VIRTUAL: &str = "virtual";
 
 /// Expected number of false alarms from which a note says so.
 const FALSE_ALARMS_NOTED: f64 = 0.5;
@@ -29,6 +27,8 @@ struct Column {
 /// Compares the runs before with the runs after. The crate's documentation states the rule.
 #[must_use]
 pub fn compare(before: &[Report], after: &[Report], limits: &Limits) -> Comparison {
+    let [runs_before, runs_after] = [before, after].map(Runs::of);
+    let (before, after) = (runs_before.reports.as_slice(), runs_after.reports.as_slice());
     let common = Common::of(before, after);
     let origin = origin(before, after);
     let mut columns = HashMap::<Key, Column>::new();
@@ -46,7 +46,12 @@ pub fn compare(before: &[Report], after: &[Report], limits: &Limits) -> Comparis
     let rows: Vec<Row> = rows.collect();
     let is_same_rack = before.iter().chain(after).all(|report| common.has_all_of(report));
     let basis = basis(before, after, &origin, rows.iter().filter(|row| may_be_chance(row)).count());
-    let mut notes = notes(&basis, &origin, is_same_rack);
+    let copies = [runs_before.note("before"), runs_after.note("after")].into_iter().flatten();
+    let mut notes: Vec<String> = copies.chain(notes(&basis, &origin, is_same_rack)).collect();
+    if let Some(sections) = limits.thresholds.only() {
+        let names: Vec<_> = sections.map(Section::name).collect();
+        notes.push(format!("only these sections are compared with a threshold: {}", names.join(", ")));
+    }
     let have_series = before.iter().chain(after).all(|report| report.series.is_some());
     if have_series && common.interval_ns().is_none() {
         notes.push(
@@ -102,8 +107,9 @@ fn ranks(side: &[Option<Value>]) -> Vec<u8> {
 }
 
 fn row((section, name): Key, column: Column, origin: &Origin, thresholds: &Thresholds) -> Row {
+    let threshold = thresholds.share(section);
     if column.has_numbers() {
-        return number_row(section, name, &column, origin, thresholds.share(section));
+        return number_row(section, name, &column, origin, threshold);
     }
     let (before, after) = (texts(&column.before), texts(&column.after));
     let (first, second) = (ranks(&column.before), ranks(&column.after));
@@ -127,19 +133,27 @@ fn row((section, name): Key, column: Column, origin: &Origin, thresholds: &Thres
         change: None,
         judgement: finding.judgement,
         evidence: finding.evidence,
-        is_over_threshold: finding.judgement == Judgement::Worse,
+        is_over_threshold: finding.judgement == Judgement::Worse
+            && (threshold.is_some() || section.is_complete()),
         is_suspect: false,
     }
 }
 
-fn number_row(section: Section, name: String, column: &Column, origin: &Origin, threshold: f64) -> Row {
+/// `threshold` is `None` for a section that is not judged.
+fn number_row(
+    section: Section,
+    name: String,
+    column: &Column,
+    origin: &Origin,
+    threshold: Option<f64>,
+) -> Row {
     let (first, second) = (column.numbers(&column.before), column.numbers(&column.after));
     let Finding { judgement, evidence } = judge::of_numbers(&first, &second, column.direction, origin);
     let (before, after) = (judge::spread(&first), judge::spread(&second));
     let medians = before.zip(after).map(|(before, after)| (before.median, after.median));
     let change = medians.and_then(|(before, after)| change(before, after));
     // A change that is no number comes from zero, or from a value close to it, and is over any threshold.
-    let is_large = change.is_none_or(|change| change.abs() > threshold);
+    let is_large = threshold.is_some_and(|threshold| change.is_none_or(|change| change.abs() > threshold));
     let is_more = medians.is_some_and(|(before, after)| after > before);
     let is_less = medians.is_some_and(|(before, after)| after < before);
     let is_bad = match column.direction {
@@ -172,14 +186,14 @@ fn change(before: f64, after: f64) -> Option<f64> {
     change.is_finite().then_some(change)
 }
 
-fn origin(before: &[Report], after: &[Report]) -> Origin {
+fn origin(before: &[&Report], after: &[&Report]) -> Origin {
     let all = || before.iter().chain(after);
     let mut clocks = all().map(|report| report.clock.as_str());
     let first = clocks.next();
     if clocks.any(|clock| Some(clock) != first) {
         return Origin::DifferentClocks;
     }
-    let by_seed = |side: &[Report]| {
+    let by_seed = |side: &[&Report]| {
         let mut runs: Vec<_> = side.iter().map(|report| report.seed).zip(0..).collect();
         runs.sort_unstable();
         runs
@@ -198,7 +212,7 @@ fn may_be_chance(row: &Row) -> bool {
     is_number && row.direction != Direction::None && row.judgement != Judgement::Equal
 }
 
-fn basis(before: &[Report], after: &[Report], origin: &Origin, rows: usize) -> Basis {
+fn basis(before: &[&Report], after: &[&Report], origin: &Origin, rows: usize) -> Basis {
     let clocks: BTreeSet<_> = before.iter().chain(after).map(|report| report.clock.clone()).collect();
     let (runs_before, runs_after) = (before.len(), after.len());
     let false_alarm = (*origin == Origin::Samples).then(|| judge::false_alarm(runs_before, runs_after));

@@ -23,9 +23,9 @@ pub enum Outcome {
 /// Runs of a comparison, and chances of errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Basis {
-    /// Number of runs before.
+    /// Number of runs before. Several reports of one run count once.
     pub runs_before: usize,
-    /// Number of runs after.
+    /// Number of runs after. Several reports of one run count once.
     pub runs_after: usize,
     /// Clocks of the runs: `wall`, `virtual`, or both.
     pub clocks: Vec<String>,

@@ -53,11 +53,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn of(before: &[Report], after: &[Report]) -> Self {
-        let members = |side: &[Report]| -> HashSet<String> {
+    pub(crate) fn of(before: &[&Report], after: &[&Report]) -> Self {
+        let members = |side: &[&Report]| -> HashSet<String> {
             side.iter().flat_map(|report| &report.nodes).map(|node| node.name.clone()).collect()
         };
-        let links = |side: &[Report]| -> HashSet<String> {
+        let links = |side: &[&Report]| -> HashSet<String> {
             side.iter().flat_map(|report| &report.links).map(|link| link.name.clone()).collect()
         };
         let mut sweeps = BTreeSet::new();

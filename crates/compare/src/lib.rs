@@ -3,6 +3,9 @@
 //! [`compare()`] reads the facts of all reports, pairs them by section and name, and judges each pair. [`Comparison`] is
 //! the result, with serde and a JSON schema.
 //!
+//! A run counts once on its side. Reports are of one run if they are equal, or if they have one seed, one trace hash and
+//! one verdict in virtual time. A note has the number of reports that do not count.
+//!
 //! # Rule
 //!
 //! A fact is a number or a text. A number may have a better direction. Each side has the median, the least and the
@@ -35,7 +38,8 @@
 //! Runs are exchangeable only if no other load, temperature or time of day separates the sides: alternate the sides
 //! when you run them.
 //!
-//! 4. A row is over its threshold if it is worse, and its medians differ by more than the threshold. So a false alarm
+//! 4. A row is over its threshold if it is worse, and its medians differ by more than the threshold of its section. Sections without a threshold
+//!    have no such row. So a false alarm
 //!    needs separate ranges and a difference of that size. A value that was 0 and is now worse is over any threshold.
 //!
 //! Texts that a user chose, such as options, are `changed` if the sides do not have the same ones. Texts that are results, such as the
@@ -53,6 +57,7 @@ mod facts;
 mod judge;
 mod over_time;
 mod row;
+mod runs;
 mod thresholds;
 
 pub use compare::compare;

@@ -37,8 +37,8 @@ pub struct OverTime {
 
 /// Returns the length of the intervals in which all runs can be compared. `None` if a run has no series, or if a length does not divide the
 /// longest one.
-pub(crate) fn interval_ns(before: &[Report], after: &[Report]) -> Option<u64> {
-    let length = |report: &Report| report.series.as_ref().map(|series| series.interval_ns);
+pub(crate) fn interval_ns(before: &[&Report], after: &[&Report]) -> Option<u64> {
+    let length = |report: &&Report| report.series.as_ref().map(|series| series.interval_ns);
     let lengths: Vec<u64> = before.iter().chain(after).map(length).collect::<Option<_>>()?;
     let longest = lengths.iter().copied().max()?;
     lengths.iter().all(|length| *length > 0 && longest.is_multiple_of(*length)).then_some(longest)
@@ -77,8 +77,8 @@ impl<'r> Run<'r> {
 
 /// Returns the differences of all directions that both sides have, `rows_max` at most.
 pub(crate) fn differences(
-    before: &[Report],
-    after: &[Report],
+    before: &[&Report],
+    after: &[&Report],
     interval_ns: u64,
     has_link: impl Fn(&str) -> bool,
     rows_max: usize,

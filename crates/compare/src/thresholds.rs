@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::row::Section;
 
-/// Relative differences from which a worse value counts, by section.
+/// Relative differences from which a worse value counts, by section. Sections without one are not judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
-    default: f64,
+    /// Threshold of sections that are not named; `None` if only named ones are judged.
+    default: Option<f64>,
     sections: BTreeMap<Section, f64>,
 }
 
@@ -42,12 +43,12 @@ impl Limits {
 impl Default for Thresholds {
     /// Returns 5 % for all sections.
     fn default() -> Self {
-        Self { default: Self::SHARE, sections: BTreeMap::new() }
+        Self::of(Self::SHARE)
     }
 }
 
 impl Thresholds {
-    /// Threshold of sections without one of their own.
+    /// Threshold of all sections if none is given.
     pub const SHARE: f64 = 0.05;
 
     /// Returns these thresholds with another one for one section.
@@ -60,16 +61,22 @@ impl Thresholds {
     /// Returns one threshold for all sections.
     #[must_use]
     pub const fn of(share: f64) -> Self {
-        Self { default: share, sections: BTreeMap::new() }
+        Self { default: Some(share), sections: BTreeMap::new() }
     }
 
-    /// Returns the threshold of a section.
+    /// Returns the threshold of a section; `None` if the section is not judged.
     #[must_use]
-    pub fn share(&self, section: Section) -> f64 {
-        self.sections.get(&section).copied().unwrap_or(self.default)
+    pub fn share(&self, section: Section) -> Option<f64> {
+        self.sections.get(&section).copied().or(self.default)
     }
 
-    /// Reads thresholds such as `5%`, `0.05`, `sweep=10%` and `5%,losses=0`. Each may be given once.
+    /// Returns the sections that are judged if others are not.
+    pub(crate) fn only(&self) -> Option<impl Iterator<Item = Section>> {
+        self.default.is_none().then(|| self.sections.keys().copied())
+    }
+
+    /// Reads thresholds such as `5%`, `0.05`, `sweep=10%` and `5%,losses=0`. Each may be given once. Sections alone, as `losses=0`, are the
+    /// only ones that are judged. A plain share, as `5%`, is for all others.
     ///
     /// # Errors
     /// A share that is no number from 0 on, an unknown section, or a section that occurs twice.
@@ -90,7 +97,8 @@ impl Thresholds {
                 return Err(ThresholdError::Twice(name.to_owned()));
             }
         }
-        Ok(Self { default: default.unwrap_or(Self::SHARE), sections })
+        let default = default.or_else(|| sections.is_empty().then_some(Self::SHARE));
+        Ok(Self { default, sections })
     }
 }
 
@@ -121,9 +129,20 @@ mod tests {
         let thresholds = Thresholds::parse(["2.5%", "sweep=10 %, losses=0", "time=0.5"]).unwrap();
         let shares = [Section::Links, Section::Sweep, Section::Losses, Section::Time]
             .map(|section| thresholds.share(section));
-        assert_eq!(shares, [0.025, 0.1, 0.0, 0.5]);
+        assert_eq!(shares, [0.025, 0.1, 0.0, 0.5].map(Some));
         assert_eq!(Thresholds::parse([]).unwrap(), Thresholds::default());
-        assert_eq!(Thresholds::default().share(Section::Links), 0.05);
+        assert_eq!(Thresholds::default().share(Section::Links), Some(0.05));
+    }
+
+    #[test]
+    fn named_sections_are_the_only_ones_unless_a_plain_share_is_given() {
+        let shares = |texts: &[&str]| {
+            let thresholds = Thresholds::parse(texts.iter().copied()).unwrap();
+            [Section::Losses, Section::Time].map(|section| thresholds.share(section))
+        };
+        assert_eq!(shares(&["losses=0"]), [Some(0.0), None]);
+        assert_eq!(shares(&["losses=0", "10%"]), [Some(0.0), Some(0.1)]);
+        assert_eq!(shares(&[]), [Some(0.05); 2]);
     }
 
     #[test]

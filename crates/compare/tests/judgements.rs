@@ -55,6 +55,39 @@ fn runs_that_differ_in_date_and_command_are_equal() {
 }
 
 #[test]
+fn reports_of_one_run_count_once() {
+    let runs = |before: &[Report], after: &[Report]| {
+        let comparison = compare(before, after, &all_rows());
+        (comparison.basis.runs_before, comparison.basis.runs_after, comparison.outcome)
+    };
+    // Three equal reports show no spread.
+    assert_eq!(runs(&wall(&[100; 3]), &wall(&[150; 3])), (1, 1, Outcome::CouldNotTell));
+    assert_eq!(runs(&wall(&[100, 101, 100, 102]), &wall(&[150, 151, 152])), (3, 3, Outcome::Over));
+    let comparison = compare(&wall(&[100; 3]), &wall(&[150]), &all_rows());
+    assert!(comparison.notes[0].starts_with("before: 2 of 3 reports repeat"), "{:?}", comparison.notes);
+    assert!(!comparison.notes.iter().any(|note| note.starts_with("after:")), "{:?}", comparison.notes);
+}
+
+#[test]
+fn repeated_runs_in_virtual_time_count_once() {
+    let run = |seed: u64, trace: &str, date: &str| {
+        let mut report = report("virtual", seed);
+        report.trace_hash = Some(trace.to_owned());
+        date.clone_into(&mut report.meta.as_mut().expect("the report has an origin").date);
+        report
+    };
+    let count = |side: &[Report]| compare(side, &[run(1, "a", "2026")], &all_rows()).basis.runs_before;
+    assert_eq!(count(&[run(1, "a", "2026"), run(1, "a", "2027")]), 1);
+    assert_eq!(count(&[run(1, "a", "2026"), run(1, "b", "2026")]), 2, "another trace");
+    assert_eq!(count(&[run(1, "a", "2026"), run(2, "a", "2026")]), 2, "another seed");
+    let failed = Report { verdict: Verdict::Fail, ..run(1, "a", "2026") };
+    assert_eq!(count(&[run(1, "a", "2026"), failed]), 2, "a run that failed is not lost");
+    // In real time a trace says nothing.
+    let wall = |elapsed_ns: u64| Report { elapsed_ns, clock: "wall".to_owned(), ..run(1, "a", "2026") };
+    assert_eq!(count(&[wall(1), wall(2)]), 2);
+}
+
+#[test]
 fn a_slower_run_with_an_equal_seed_in_virtual_time_is_worse_and_a_faster_one_better() {
     let (before, mut after) = (report("virtual", 7), report("virtual", 7));
     after.elapsed_ns = 1_200_000;
@@ -242,6 +275,28 @@ fn thresholds_hold_for_their_sections() {
     assert!(is_over("5%") && is_over("7.9%") && !is_over("9%"));
     assert!(is_over("9%,sweep=5%") && is_over("5%,sweep=9%"), "each section alone is over");
     assert!(!is_over("5%,sweep=9%,operations=9%"));
+    assert!(is_over("sweep=5%") && !is_over("losses=0"), "sections alone are the only ones that are judged");
+    // The state of a node has no size, and is of its section. A worse verdict is over without any threshold.
+    let limits = Limits { thresholds: Thresholds::parse(["losses=0"]).unwrap(), ..Limits::default() };
+    let is_over = |after: &Report| {
+        compare(std::slice::from_ref(&before), std::slice::from_ref(after), &limits).is_over()
+    };
+    after.nodes[0].state = MemberState::Killed;
+    assert!(!is_over(&after));
+    after.verdict = Verdict::Fail;
+    assert!(is_over(&after));
+}
+
+/// One run of each side in real time is too little to know.
+#[test]
+fn sections_that_are_not_judged_leave_no_doubt() {
+    let (before, after) = (wall(&[100]), wall(&[200]));
+    let outcome = |thresholds: &str| {
+        let limits = Limits { thresholds: Thresholds::parse([thresholds]).unwrap(), ..Limits::default() };
+        compare(&before, &after, &limits).outcome
+    };
+    assert_eq!(outcome("time=5%"), Outcome::CouldNotTell);
+    assert_eq!(outcome("losses=0"), Outcome::Within);
 }
 
 #[test]

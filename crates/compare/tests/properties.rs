@@ -55,7 +55,8 @@ fn report_with(numbers: &Numbers) -> Report {
     report.nodes[0].shortage.waited_ns = counts[10];
     report.sweep.push(sweep("tree", counts[11], numbers.shares[0]));
     report.sweep[0].bus_gbps = Some(numbers.shares[1]);
-    report.trace_hash = Some(counts[0].to_string());
+    // A trace hash covers everything that happened.
+    report.trace_hash = Some(format!("{numbers:?}"));
     report.balance[0].busiest = Some((counts[1] % 3).to_string());
     report.balance[0].imbalance = numbers.shares[2];
     report.balance[0].share_max = Some(numbers.shares[3]);
