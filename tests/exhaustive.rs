@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::path::Path;
+
 use serde_json::Value;
 use support::schema::mistakes;
-use support::{Ended, rackloom, scratch, topology};
+use support::{Ended, rack_file, rackloom, scratch, topology};
 
 struct Campaign {
     ended: Ended,
@@ -12,7 +14,11 @@ struct Campaign {
 }
 
 fn campaign(rack: &str, arguments: &[&str]) -> Campaign {
-    let (file, json) = (topology(rack), scratch("exhaustive.json"));
+    campaign_of(&topology(rack), arguments)
+}
+
+fn campaign_of(file: &Path, arguments: &[&str]) -> Campaign {
+    let json = scratch("exhaustive.json");
     let (file, json) = (file.to_str().expect("a plain path"), json.to_str().expect("a plain path"));
     let ended = rackloom(&["campaign", file, "--json", json]).with(arguments).finish();
     let text = std::fs::read_to_string(json).unwrap_or_else(|_| "null".to_owned());
@@ -45,7 +51,9 @@ impl Campaign {
 #[test]
 fn a_ring_without_the_cable_of_a_store_takes_three_times_as_long() {
     let options = ["--exhaustive", "links:1", "--job", "latency", "--bytes", "8B", "--repetitions", "20"];
-    let campaign = campaign("ring-4.yaml", &[&options[..], &["--set", "link.delay=100us"]].concat());
+    let junit = scratch("exhaustive.xml");
+    let more = ["--set", "link.delay=100us", "--junit", junit.to_str().expect("a plain path")];
+    let campaign = campaign("ring-4.yaml", &[&options[..], &more].concat());
     let outcomes = campaign.outcomes();
     assert_eq!(outcomes.len(), 4);
     for (part, outcome, goodput) in &outcomes {
@@ -55,6 +63,41 @@ fn a_ring_without_the_cable_of_a_store_takes_three_times_as_long() {
     }
     assert!(campaign.ended.stdout.contains("degraded by 66."), "{}", campaign.ended.stdout);
     assert!(campaign.ended.stdout.contains("4 of 4 failures ran: 3 survived, 1 degraded, 0 lost, 0 wrong"));
+    // Each case has the time of its job.
+    let cases = std::fs::read_to_string(&junit).expect("it is written");
+    for case in campaign.result["outcomes"].as_array().expect("a list of cases") {
+        let name = format!("name=\"links {}\"", case["parts"][0].as_str().expect("a name"));
+        let seconds = case["time_ns"].as_f64().expect("a time") / 1e9;
+        assert!(cases.contains(&format!("{name} time=\"{seconds:.9}\"")), "{name}: {cases}");
+    }
+}
+
+/// Scripts run at the same time, so the time of the suite is that of the campaign.
+#[test]
+fn cases_of_drawn_scripts_have_the_times_of_their_runs() {
+    let junit = scratch("drawn.xml");
+    let options = ["--runs", "6", "--threads", "2", "--junit", junit.to_str().expect("a plain path")];
+    let (rack, json) = (topology("ring-4.yaml"), scratch("drawn.json"));
+    let paths = [&rack, &json].map(|path| path.to_str().expect("a plain path"));
+    let ended = rackloom(&["campaign", paths[0], "--json", paths[1]]).with(&options).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let result: Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("it is written")).expect("JSON");
+    let cases = std::fs::read_to_string(&junit).expect("it is written");
+    let time = |line: &str| -> f64 {
+        let (_, rest) = line.split_once(" time=\"").unwrap_or_else(|| panic!("no time in {line}"));
+        rest.split('"').next().and_then(|time| time.parse().ok()).expect("a number")
+    };
+    let lines = |element: &str| {
+        cases.lines().filter(|line| line.trim_start().starts_with(element)).collect::<Vec<_>>()
+    };
+    let elapsed_s = result["elapsed_s"].as_f64().expect("a time");
+    for suite in [lines("<testsuites "), lines("<testsuite ")].concat() {
+        assert!((time(suite) - elapsed_s).abs() < 1e-6, "{suite} in a campaign of {elapsed_s} s");
+    }
+    let of_cases: Vec<_> = lines("<testcase ").into_iter().map(time).collect();
+    assert_eq!(of_cases.len(), 6, "{cases}");
+    assert!(of_cases.iter().all(|seconds| *seconds > 0.0 && *seconds <= elapsed_s), "{of_cases:?}");
 }
 
 /// Two cuts divide a ring, whichever they are.
@@ -160,6 +203,33 @@ fn a_lost_node_ends_the_job_unless_the_others_go_on() {
         assert_eq!(outcomes.len(), 4);
         assert!(outcomes.iter().all(|(_, found, _)| found == outcome), "{more:?}: {outcomes:?}");
     }
+}
+
+/// A single rank exchanges nothing with others, and no rank even less.
+#[test]
+fn a_job_with_fewer_than_two_ranks_left_is_lost() {
+    let ring = rack_file("name: two\nshape: {ring: {nodes: 2}}\n");
+    let star = rack_file("name: two\nshape: {star: {nodes: 2, planes: 1}}\n");
+    let job = ["--exhaustive", "nodes:1,nodes:2", "--collective", "all-reduce", "--bytes", "64KiB"];
+    let rates = ["--failure-rates", "nodes=1/d", "--repair", "24h"];
+    for more in [&[][..], &["--on-loss", "shrink", "--algorithm", "ring"]] {
+        for file in [&ring, &star] {
+            let campaign = campaign_of(file, &[&job[..], &rates, more].concat());
+            let outcomes = campaign.outcomes();
+            assert_eq!(outcomes.len(), 3);
+            assert!(
+                outcomes.iter().all(|(_, found, goodput)| found == "lost" && *goodput == 0.0),
+                "{outcomes:?}"
+            );
+            // Each node is up half of the time, and the job needs both.
+            let expected = &campaign.result["expected"];
+            for bound in ["goodput_least", "goodput_most"] {
+                assert!((expected[bound].as_f64().expect("a number") - 0.25).abs() < 1e-9, "{expected}");
+            }
+        }
+    }
+    let litmus = campaign_of(&ring, &["--exhaustive", "nodes:2", "--job", "litmus"]);
+    assert_eq!(litmus.outcomes()[0].1, "lost");
 }
 
 #[test]

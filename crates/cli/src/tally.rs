@@ -39,6 +39,8 @@ struct Counts {
     work: [u64; 2],
     /// Time that was left at a moment.
     left: Option<(Instant, Duration)>,
+    /// True if that time follows from the runs that are done.
+    is_measured: bool,
 }
 
 impl Tally {
@@ -49,7 +51,15 @@ impl Tally {
 
     /// Begins to count `total` runs that have this work together, in any unit.
     pub(crate) fn weighted(what: &'static str, total: u64, at_once: usize, work: u64) -> Self {
-        let counts = Counts { begun: Instant::now(), done: 0, total, at_once, work: [0, work], left: None };
+        let counts = Counts {
+            begun: Instant::now(),
+            done: 0,
+            total,
+            at_once,
+            work: [0, work],
+            left: None,
+            is_measured: true,
+        };
         let (counts, bar) = (Arc::new(Mutex::new(counts)), Arc::new(Mutex::new(None)));
         if !io::stderr().is_terminal() {
             return Self { counts, bar, end: None, thread: None };
@@ -85,11 +95,14 @@ impl Tally {
         counts.work[0] += work;
         let left = time_limit::time_left(counts.begun.elapsed(), counts.work[0], counts.work[1]);
         counts.left = left.map(|left| (Instant::now(), left));
+        counts.is_measured = true;
     }
 
     /// Sets the time that is left, as estimated otherwise than from the runs that are done.
     pub(crate) fn expect(&self, left: Duration) {
-        locked(&self.counts).left = Some((Instant::now(), left));
+        let mut counts = locked(&self.counts);
+        counts.left = Some((Instant::now(), left));
+        counts.is_measured = false;
     }
 
     /// Prints something above the bar.
@@ -119,8 +132,27 @@ impl Drop for Tally {
 }
 
 impl Counts {
+    /// Returns the time that is left at `now`. It counts down after each run, but not below what the time since the last end of a run suggests.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        let (at, left) = self.left?;
+        let since = now.saturating_duration_since(at);
+        let counted_down = left.saturating_sub(since);
+        if !self.is_measured || self.done == 0 || self.done >= self.total {
+            return Some(counted_down);
+        }
+        let [done, all] = self.work;
+        // As if a run of mean work ended now.
+        let one = all.checked_div(self.total).unwrap_or(0);
+        let elapsed = now.saturating_duration_since(self.begun);
+        let of_rest =
+            time_limit::time_left(elapsed, done.saturating_add(one).min(all), all).unwrap_or_default();
+        // A run that takes longer than the mean takes as much longer again, at least.
+        let mean = at.saturating_duration_since(self.begun) / u32::try_from(self.done).unwrap_or(u32::MAX);
+        Some(counted_down.max(of_rest).max(since.saturating_sub(mean)))
+    }
+
     fn message(&self) -> String {
-        let left = self.left.map(|(at, left)| left.saturating_sub(at.elapsed()));
+        let left = self.left(Instant::now());
         format!("{} of {} · {} at once{}", self.done, self.total, self.at_once, time_limit::shown_left(left))
     }
 }
@@ -146,7 +178,8 @@ mod tests {
 
     fn message(done: u64, work: [u64; 2], left: Option<Duration>) -> String {
         let left = left.map(|left| (Instant::now(), left));
-        Counts { begun: Instant::now(), done, total: 8, at_once: 2, work, left }.message()
+        let begun = Instant::now();
+        Counts { begun, done, total: 8, at_once: 2, work, left, is_measured: true }.message()
     }
 
     #[test]
@@ -154,6 +187,24 @@ mod tests {
         assert_eq!(message(0, [0, 8], None), "0 of 8 · 2 at once");
         let message = message(4, [4, 8], Some(Duration::from_secs(7000)));
         assert_eq!(message, "4 of 8 · 2 at once · about 117 min left");
+    }
+
+    /// A first point takes a second, and the others are longer.
+    #[test]
+    fn a_long_run_raises_the_time_left() {
+        let (begun, seconds) = (Instant::now(), Duration::from_secs);
+        let counts = |done: u64, at: u64| {
+            let left = time_limit::time_left(seconds(at), done, 15).map(|left| (begun + seconds(at), left));
+            Counts { begun, done, total: 15, at_once: 1, work: [done, 15], left, is_measured: true }
+        };
+        assert_eq!(counts(1, 1).left(begun + seconds(1)), Some(seconds(14)));
+        assert_eq!(counts(1, 1).left(begun + seconds(2)), Some(seconds(13)), "it counts down");
+        let left = counts(1, 1).left(begun + seconds(40)).map(|left| left.as_secs_f64().round());
+        assert_eq!(left, Some(260.0), "two runs would have taken 40 s, and 13 are left");
+        let last = counts(14, 28).left(begun + seconds(60));
+        assert_eq!(last, Some(seconds(30)), "the last run has taken 32 s in place of 2");
+        let expected = Counts { is_measured: false, ..counts(1, 1) };
+        assert_eq!(expected.left(begun + seconds(40)), Some(Duration::ZERO), "a model knows better");
     }
 
     #[test]

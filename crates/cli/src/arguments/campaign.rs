@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use rackloom_plan::PayloadMode;
 
-use super::headings::{EXHAUSTIVE, OUTPUT};
-use super::output::{Output, PageOutput};
+use super::declared::{meaning, named, summary};
+use super::headings::{DATA, EXHAUSTIVE, OUTPUT};
+use super::output::{NAME_A_DIRECTORY, NAME_A_FILE, Output, PageOutput, file_beside};
 use super::overrides::Overrides;
 use crate::time_limit;
 
@@ -18,6 +20,16 @@ pub(crate) enum Engine {
     Sim,
     /// Real processes
     Processes,
+}
+
+impl Engine {
+    /// Returns the name of the engine on the command line and in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Processes => "processes",
+        }
+    }
 }
 
 /// Kind of a part that fails.
@@ -107,13 +119,13 @@ pub(crate) struct CampaignArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Write each failing script, in its smallest form, to a file in this directory
-    #[arg(long, help_heading = OUTPUT, value_name = "DIR")]
+    #[arg(long, help_heading = OUTPUT, value_name = "DIR", value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) export: Option<PathBuf>,
     /// Record results in this file, and skip scripts that it records as passed
-    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE", value_parser = file_beside(NAME_A_FILE))]
     pub(crate) resume: Option<PathBuf>,
     /// Stop after this number of failures
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) failures_max: u64,
     /// In place of drawn scripts, run every failure of one part (links:1), of two at once (links:2), or of two of different kinds
     /// (links+switches); parts are links, switches and nodes; virtual time
@@ -138,7 +150,7 @@ pub(crate) struct CampaignArguments {
     #[arg(long, help_heading = EXHAUSTIVE, value_name = "TIME", default_value = "1h", value_parser = time_limit::read)]
     pub(crate) time_limit: Duration,
     /// Write a case per script, or per failure of an exhaustive campaign, in JUnit's XML to this file
-    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE", value_parser = file_beside(NAME_A_FILE))]
     pub(crate) junit: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -146,6 +158,11 @@ pub(crate) struct CampaignArguments {
     pub(crate) page: PageOutput,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
+    #[arg(
+        long, help_heading = DATA, value_name = "MODE", value_parser = named::<PayloadMode>(),
+        help = summary("payload"), long_help = meaning("payload")
+    )]
+    pub(crate) payload: Option<PayloadMode>,
 }
 
 impl CampaignArguments {

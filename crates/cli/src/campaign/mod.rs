@@ -14,18 +14,21 @@ mod progress_log;
 mod summary;
 mod trial;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rackloom_control::source::Overrides;
 use rackloom_experiments::parallel::{self, processors};
+use rackloom_plan::Plan;
 use rackloom_plan::faults::{FaultScript, shrink};
 use rackloom_runtime::machine::interruption::Interruption;
 
 use rackloom_runtime::request::work::RackRequest;
 
 pub(crate) use self::exhaustive::ExhaustiveResult;
+use self::junit::Scripts;
 use self::processes::Racks;
 use self::progress_log::ProgressLog;
 pub(crate) use self::summary::Summary;
@@ -34,6 +37,7 @@ use self::trial::{Outcome, Range};
 use crate::arguments::{CampaignArguments, Engine, passed_on};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::reporting::print_text;
 use crate::tally::Tally;
 
@@ -56,12 +60,24 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         return Err(Failure::bad_input("`--time-scale` concerns processes only")
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
+    if arguments.engine == Engine::Processes && arguments.payload.is_some() {
+        return Err(Failure::bad_input("`--payload` concerns virtual time only")
+            .hint("leave it out: processes move all bytes"));
+    }
+    Files::default()
+        .reads("the rack file", [&arguments.file])
+        .writes("--json", &arguments.output.json)
+        .writes("--html", &arguments.page.html)
+        .writes("--junit", &arguments.junit)
+        .writes("--resume", &arguments.resume)
+        .must_differ()?;
     crate::reporting::must_be_writable(&arguments.output)?;
-    crate::reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
+    crate::reporting::page_must_be_writable(&arguments.page)?;
     if let Some(path) = &arguments.junit {
         crate::reporting::must_be_writable_at(path)?;
     }
-    let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
+    let overrides = Overrides { payload: arguments.payload, ..(&arguments.overrides).into() };
+    let source = RackRequest::read(&arguments.file, &overrides)?;
     let work = source.possible_work()?;
     if !arguments.exhaustive.is_empty() {
         return exhaustive::run(arguments, work);
@@ -70,7 +86,8 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;
     }
-    let (progress_log, passed) = ProgressLog::open(arguments.resume.as_deref())?;
+    let (progress_log, passed) =
+        ProgressLog::open(arguments.resume.as_deref(), &identity(arguments, range.plan()))?;
     let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
     let begun = Instant::now();
@@ -87,6 +104,20 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         Campaign { arguments, range: &range, racks, passed, progress_log, interruption: &interruption };
     let results = campaign.run_all(threads);
     campaign.conclude(results, begun, threads)
+}
+
+/// Returns a line with everything on which the results of scripts depend, beside their numbers.
+fn identity(arguments: &CampaignArguments, plan: &Plan) -> String {
+    let engine = arguments.engine.name();
+    let time_scale = arguments.time_scale.map(|scale| format!(" time-scale={scale}")).unwrap_or_default();
+    format!(
+        "{}of rack {}: config_hash={:016x} seed={} payload={} engine={engine}{time_scale}",
+        progress_log::BEGIN,
+        plan.name,
+        plan.config_hash,
+        plan.settings.seed,
+        plan.settings.payload.name(),
+    )
 }
 
 struct Campaign<'a> {
@@ -106,6 +137,8 @@ struct Results {
     passed: Vec<u64>,
     starved: Vec<u64>,
     found: Vec<Found>,
+    /// Duration of each script's run, by its number.
+    took: BTreeMap<u64, Duration>,
 }
 
 /// End of one script.
@@ -127,13 +160,14 @@ impl Campaign<'_> {
         let (mut results, failed) = (Results::default(), AtomicU64::new(0));
         let is_over = || failed.load(Ordering::Relaxed) >= failures_max || self.interruption.is_requested();
         let run = |number| {
-            let end = self.run_number(number);
+            let (end, took) = self.run_number(number);
             if matches!(end, End::Fail(_)) {
                 failed.fetch_add(1, Ordering::Relaxed);
             }
-            (number, end)
+            (number, end, took)
         };
-        parallel::for_each(open, threads, is_over, run, |_, (number, end)| {
+        parallel::for_each(open, threads, is_over, run, |_, (number, end, took)| {
+            results.took.insert(number, took);
             match end {
                 End::Cut => return,
                 End::Pass => results.passed.push(number),
@@ -145,10 +179,13 @@ impl Campaign<'_> {
         results
     }
 
-    /// Runs the script with this number, and reduces it if it fails.
-    fn run_number(&self, number: u64) -> End {
+    /// Runs the script with this number, and reduces it if it fails. Returns the duration of the run as well, without the reduction.
+    fn run_number(&self, number: u64) -> (End, Duration) {
         let script = self.draw(number);
-        match self.run_script(&script) {
+        let begun = Instant::now();
+        let outcome = self.run_script(&script);
+        let took = begun.elapsed();
+        let end = match outcome {
             Outcome::Cut => End::Cut,
             Outcome::Starved => End::Starved,
             Outcome::Pass => {
@@ -159,7 +196,8 @@ impl Campaign<'_> {
                 self.progress_log.note(number, false);
                 End::Fail(Box::new(self.reduce(&script, number, reasons)))
             }
-        }
+        };
+        (end, took)
     }
 
     fn draw(&self, number: u64) -> FaultScript {
@@ -205,7 +243,7 @@ impl Campaign<'_> {
 
     /// Prints and writes the results. Returns the exit.
     fn conclude(self, results: Results, begun: Instant, threads: usize) -> Result<Exit, Failure> {
-        let Results { passed, starved: starved_scripts, mut found } = results;
+        let Results { passed, starved: starved_scripts, mut found, took } = results;
         let starved = starved_scripts.len() as u64;
         let ran = (passed.len() + found.len()) as u64 + starved;
         found.sort_by_key(|one: &Found| one.number);
@@ -244,10 +282,7 @@ impl Campaign<'_> {
             rack: self.arguments.file.display().to_string(),
             config_hash: format!("{:016x}", self.range.plan().config_hash),
             options: options(),
-            engine: match self.arguments.engine {
-                Engine::Sim => "sim",
-                Engine::Processes => "processes",
-            },
+            engine: self.arguments.engine.name(),
             first: self.arguments.first,
             runs: self.arguments.runs,
             ran,
@@ -259,7 +294,15 @@ impl Campaign<'_> {
             failures,
         };
         if let Some(path) = &self.arguments.junit {
-            junit::write_scripts(path, &summary.rack, &passed, &starved_scripts, &summary.failures)?;
+            let scripts = Scripts {
+                rack: &summary.rack,
+                passed: &passed,
+                starved: &starved_scripts,
+                failed: &summary.failures,
+                took: &took,
+                elapsed_s: took_s,
+            };
+            junit::write_scripts(path, &scripts)?;
         }
         crate::reporting::write_json(output, &summary)?;
         crate::reporting::write_page(&self.arguments.page, || page::page(&summary))?;
@@ -291,14 +334,14 @@ impl Campaign<'_> {
             events_drawn: found.events_before,
             events: found.script.events.len(),
             script,
-            repeat: format!("rackloom sim {} --faults {file}", self.rack_and_options()),
+            repeat: format!("rackloom sim {} --faults {file}", self.rack_with(&options())),
             file,
         })
     }
 
-    fn rack_and_options(&self) -> String {
+    fn rack_with(&self, options: &[String]) -> String {
         let rack = self.arguments.file.display().to_string();
-        options().into_iter().fold(rack, |line, option| format!("{line} {option}"))
+        options.iter().fold(rack, |line, option| format!("{line} {option}"))
     }
 
     /// Formats a failing script for people.
@@ -306,7 +349,7 @@ impl Campaign<'_> {
         let FailedScript { number, repeats, events_drawn, events, script, file, repeat, .. } = failed;
         let repeats = repeats.as_deref().unwrap_or_default();
         let reasons: String = failed.reasons.iter().take(5).map(|line| format!("  {line}\n")).collect();
-        let rack = self.rack_and_options();
+        let rack = self.rack_with(&options_of_processes());
         format!(
             "script {number} fails{repeats}; reduced from {events_drawn} events to {events}:\n{reasons}\n{script}\n  repeat it:     {repeat}\n  on processes:  rackloom run {rack} --faults {file}\n"
         )
@@ -317,6 +360,11 @@ impl Campaign<'_> {
 /// run.
 fn options() -> Vec<String> {
     passed_on(CampaignArguments::OWN, &[])
+}
+
+/// Returns those options without the ones that processes do not have.
+fn options_of_processes() -> Vec<String> {
+    passed_on(&[CampaignArguments::OWN, &["--payload"]].concat(), &[])
 }
 
 fn cannot_write(error: std::io::Error, path: &Path) -> Failure {

@@ -65,8 +65,9 @@ pub(super) fn cases(parts: &[Part], failing: &[Failing]) -> Result<Vec<Case>, Fa
             Failing::One(kind) => [of_kind(kind), Vec::new()],
             Failing::Two(kinds) => kinds.map(of_kind),
         };
-        if cases.len() + first.len() * second.len().max(1) > CASES_MAX {
-            let message = format!("there are more than {CASES_MAX} cases");
+        let count = cases.len() + count(failing, first.len(), second.len());
+        if count > CASES_MAX {
+            let message = format!("there are {count} cases, and {CASES_MAX} at most can run");
             return Err(Failure::bad_input(message).hint("fail one part at a time, such as links:1"));
         }
         match failing {
@@ -79,6 +80,15 @@ pub(super) fn cases(parts: &[Part], failing: &[Failing]) -> Result<Vec<Case>, Fa
         return Err(Failure::bad_input("the rack has no such parts").at("--exhaustive").hint(hint));
     }
     Ok(cases)
+}
+
+/// Returns the number of cases, of parts of one kind or of two kinds.
+fn count(failing: Failing, first: usize, second: usize) -> usize {
+    match failing {
+        Failing::One(_) => first,
+        Failing::Two([one, other]) if one == other => first * first.saturating_sub(1) / 2,
+        Failing::Two(_) => first * second,
+    }
 }
 
 /// Returns each pair of a part of either list once. Parts of a kind have larger numbers than those of kinds before it.
@@ -144,6 +154,18 @@ mod tests {
         assert!(cases.iter().all(|case| kinds(case) == [PartKind::Links, PartKind::Switches]));
         let text = text(&plan, &cases[0].parts.iter().map(|part| &parts[*part]).collect::<Vec<_>>());
         assert!(text.contains("what: down") && text.contains("what: kill"), "{text}");
+    }
+
+    #[test]
+    fn pairs_are_counted_once() {
+        let both = [PartKind::Links; 2];
+        let parts: Vec<_> =
+            (0..1_024).map(|number| Part { kind: PartKind::Links, name: format!("l{number}") }).collect();
+        assert_eq!(cases(&parts, &[Failing::Two(both)]).unwrap().len(), 1_024 * 1_023 / 2);
+        let parts: Vec<_> =
+            (0..1_500).map(|number| Part { kind: PartKind::Links, name: format!("l{number}") }).collect();
+        let refused = cases(&parts, &[Failing::Two(both)]).unwrap_err().to_string();
+        assert!(refused.starts_with("there are 1124250 cases, and 1000000 at most can run"), "{refused}");
     }
 
     #[test]

@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 
 use rackloom_experiments::parallel::{self, processors};
 use rackloom_plan::faults::FaultScript;
+use rackloom_plan::{CollectivePlan, JobKind, Plan};
 use rackloom_runtime::machine::interruption::Interruption;
 use rackloom_runtime::request::work::Work;
 
 use self::cases::{Case, Part};
 use self::goodput::State;
 use self::outcome::{Kind, Outcome};
+pub(super) use self::result::DisplayedCase;
 pub(crate) use self::result::ExhaustiveResult;
 use self::result::{CaseResult, ExpectedResult, PartResult};
 use super::trial::Range;
@@ -30,6 +32,18 @@ use crate::reporting::{print_text, write_json, write_page};
 use crate::tally::Tally;
 use crate::time_limit;
 
+/// Returns the notes: runs without a warm-up contain the time until the failure is detected.
+fn notes(plan: &Plan) -> Vec<String> {
+    let warms_up = match &plan.job.kind {
+        JobKind::Collective(CollectivePlan { sweep, .. })
+        | JobKind::Latency(sweep)
+        | JobKind::Bandwidth(sweep) => sweep.warm_up > 0,
+        JobKind::Litmus | JobKind::Traffic(_) | JobKind::None => false,
+    };
+    let note = "the job has no warm-up: times and goodput contain the detection of the failure, and not only the lost capacity";
+    if warms_up { Vec::new() } else { vec![note.to_owned()] }
+}
+
 /// Runs every failure and prints the outcomes.
 pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Failure> {
     if arguments.engine == Engine::Processes {
@@ -38,9 +52,9 @@ pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Fai
         );
     }
     let ratios = Ratios::of(arguments)?;
-    let range = Range::prepare(work)?;
-    let parts = cases::parts(range.plan(), &arguments.exhaustive);
+    let parts = cases::parts(&work.plan, &arguments.exhaustive);
     let cases = cases::cases(&parts, &arguments.exhaustive)?;
+    let range = Range::prepare(work)?;
     let threads = arguments.threads.map_or_else(processors, usize::from);
     let begun = Instant::now();
     let healthy_ns = healthy_ns(&range)?;
@@ -63,6 +77,7 @@ pub(super) fn run(arguments: &CampaignArguments, work: Work) -> Result<Exit, Fai
         lost: count(&outcomes, Kind::Lost),
         wrong: count(&outcomes, Kind::Wrong),
         outcomes: outcomes.iter().map(|(case, outcome)| search.case_result(case, outcome)).collect(),
+        notes: notes(range.plan()),
         expected: ratios.map(|ratios| expected(&ratios.of_parts(&parts), &parts, &outcomes, healthy_ns)),
     };
     print_text(&arguments.output, &show::text(&result))?;

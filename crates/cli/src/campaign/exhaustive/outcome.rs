@@ -1,6 +1,6 @@
 //! Outcome of a failure: survived, degraded, lost, or wrong.
 
-use rackloom_control::report::{MemberState, Report, Verdict};
+use rackloom_control::report::{MemberState, NodeReport, Report, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl Outcome {
         if report.verdict != Verdict::Pass {
             return without(Kind::Wrong, report.failures.first());
         }
-        if let Some(line) = broken_off(&report, ranks, &unjudged) {
+        if let Some(line) = broken_off(&report, ranks, &unjudged).or_else(|| too_few(&report, ranks)) {
             return without(Kind::Lost, Some(&line));
         }
         let time_ns = time_ns(&report);
@@ -77,19 +77,31 @@ impl Outcome {
 
 /// Returns the reason of a job that broke off. A job whose remaining ranks form one group has gone on without the others.
 fn broken_off(report: &Report, ranks: usize, unjudged: &[String]) -> Option<String> {
-    let is_killed = |state: MemberState| state == MemberState::Killed;
-    let mut live = report.nodes.iter().take(ranks).filter(|node| !is_killed(node.state));
     match report.groups.as_slice() {
         [] => {
-            let killed = report.nodes.iter().filter(|node| is_killed(node.state));
+            let killed = report.nodes.iter().filter(|node| node.state == MemberState::Killed);
             let killed: Vec<_> = killed.map(|node| format!("{}: ", node.name)).collect();
             let of_live = |line: &&String| !killed.iter().any(|name| line.starts_with(name.as_str()));
             let lines = || unjudged.iter().filter(of_live);
             lines().find(|line| line.contains("broke off")).or_else(|| lines().next()).cloned()
         }
-        [group] if live.all(|node| group.contains(&node.name)) => None,
+        [group] if live(report, ranks).all(|node| group.contains(&node.name)) => None,
         groups => Some(format!("the remaining ranks form {} groups", groups.len())),
     }
+}
+
+/// Returns the reason of a job that ended because too few ranks are left to exchange anything.
+fn too_few(report: &Report, ranks: usize) -> Option<String> {
+    match live(report, ranks).collect::<Vec<_>>()[..] {
+        [] => Some("no rank is left".to_owned()),
+        [node] if ranks > 1 => Some(format!("{} is the only rank that is left", node.name)),
+        _ => None,
+    }
+}
+
+/// Returns the nodes of the ranks that were not killed.
+fn live(report: &Report, ranks: usize) -> impl Iterator<Item = &NodeReport> {
+    report.nodes.iter().take(ranks).filter(|node| node.state != MemberState::Killed)
 }
 
 /// Returns the time of the job: the sum over all its measurements, the completion of its traffic, or else the whole run.

@@ -23,8 +23,9 @@ pub(super) fn page(result: &ExhaustiveResult) -> Page {
         let cell = Cell::text(count.to_string());
         Value::new(kind.name(), if count > 0 { cell.with_tone(tone_of(kind)) } else { cell })
     }));
+    let notes = result.notes.iter().cloned().map(Block::Text);
     let mut sections = vec![
-        Section::new("Result", vec![Block::Values(values)]),
+        Section::new("Result", std::iter::once(Block::Values(values)).chain(notes).collect()),
         repetition(&result.config_hash, result.version, rackloom_runtime::outcome::meta::COMMIT),
     ];
     sections.extend(result.expected.as_ref().map(expected));

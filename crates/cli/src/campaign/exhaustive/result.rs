@@ -33,6 +33,9 @@ pub(crate) struct ExhaustiveResult {
     /// Expected goodput, if failure rates are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) expected: Option<ExpectedResult>,
+    /// Notes about the times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
 }
 
 impl ExhaustiveResult {
@@ -41,16 +44,27 @@ impl ExhaustiveResult {
         &self.rack
     }
 
-    /// Returns the name of each case that ran, a line about its outcome, and, if a check failed, the reason and the script that repeats it.
-    pub(in crate::campaign) fn cases_for_display(
-        &self,
-    ) -> impl Iterator<Item = (String, String, Option<(String, String)>)> {
-        self.outcomes.iter().map(|case| {
-            let line = format!("{}: goodput {:.1} %", case.outcome.name(), case.goodput * 100.0);
-            let wrong = (case.outcome == Kind::Wrong).then(|| (case.reason.clone(), case.script.clone()));
-            (format!("{} {}", case.kind, case.parts.join(" and ")), line, wrong)
+    /// Returns the cases that ran, for a list of them.
+    pub(in crate::campaign) fn cases_for_display(&self) -> impl Iterator<Item = DisplayedCase> {
+        self.outcomes.iter().map(|case| DisplayedCase {
+            name: format!("{} {}", case.kind, case.parts.join(" and ")),
+            seconds: case.time_ns.unwrap_or(0.0) / 1e9,
+            line: format!("{}: goodput {:.1} %", case.outcome.name(), case.goodput * 100.0),
+            wrong: (case.outcome == Kind::Wrong).then(|| (case.reason.clone(), case.script.clone())),
         })
     }
+}
+
+/// Case that ran, in the form in which it is listed.
+pub(in crate::campaign) struct DisplayedCase {
+    /// Parts that fail.
+    pub(in crate::campaign) name: String,
+    /// Time of the job in seconds of virtual time; 0 if it did not end right.
+    pub(in crate::campaign) seconds: f64,
+    /// Outcome in one line.
+    pub(in crate::campaign) line: String,
+    /// Reason and the script that repeats the case, if a check failed.
+    pub(in crate::campaign) wrong: Option<(String, String)>,
 }
 
 /// Outcome of one case.

@@ -20,6 +20,9 @@ pub(super) fn text(result: &ExhaustiveResult) -> String {
         counts(result),
         units::time(result.healthy_ns.round() as u64)
     );
+    for note in &result.notes {
+        text += &format!("\nnote: {note}");
+    }
     if let Some(expected) = &result.expected {
         text += &format!("\n\n{}", of_expected(expected));
     }
@@ -66,7 +69,7 @@ fn of_expected(expected: &ExpectedResult) -> String {
     let (least, most) = (percent(expected.goodput_least), percent(expected.goodput_most));
     let goodput = if least == most { least } else { format!("{least} to {most}") };
     let mut table = Table::new(&[Column::Left("matters most"), Column::Right("loss of goodput")]);
-    for part in expected.parts.iter().take(PARTS_MAX) {
+    for part in expected.parts.iter().filter(|part| part.loss > 0.0).take(PARTS_MAX) {
         table.row([part.part.clone(), format!("{:.6}%", part.loss * 100.0)]);
     }
     format!(
