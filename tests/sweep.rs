@@ -107,6 +107,37 @@ fn every_point_of_a_grid_has_the_times_of_its_own_run() {
 }
 
 #[test]
+fn each_operation_of_a_run_is_a_row_with_its_own_time() {
+    let out = scratch("operations");
+    let job = ["--job", "latency", "--bytes", "64"];
+    let ended = sweep(&out, &job).with(&["--set", "link.delay=100ns,1us"]).finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    let alone = support::sim(&star()).with(&job).with(&["--set", "link.delay=1us"]).finish().passed();
+    let measured = alone["sweep"].as_array().expect("rows");
+    assert!(measured.len() > 1, "several operations");
+    let summary = fs::read_to_string(out.join("summary.txt")).expect("a summary");
+    let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split_whitespace().collect()).collect();
+    let csv = rows(&results(&out));
+    assert_eq!(csv.len(), 2 * measured.len());
+    for row in measured {
+        let [what, pair] = ["what", "pair"].map(|field| row[field].as_str().expect("a text"));
+        let time_us = row["time_us"].as_f64().expect("a time");
+        let expected = ["1us", what, pair, "64", "1", "1", &format!("{time_us:.2}")].map(str::to_owned);
+        assert!(
+            lines.iter().any(|line| line.starts_with(&expected.each_ref().map(String::as_str))),
+            "{summary}"
+        );
+        let is_row = |one: &&BTreeMap<String, String>| {
+            (one["link.delay"].as_str(), one["what"].as_str(), one["pair"].as_str()) == ("1us", what, pair)
+        };
+        let found: Vec<_> = csv.iter().filter(is_row).collect();
+        assert_eq!(found.len(), 1, "{what} {pair}");
+        let time_ns: f64 = found[0]["time_ns"].parse().expect("a time");
+        assert!((time_ns - time_us * 1000.0).abs() < 1e-3, "{what} {pair}: {time_ns} and {time_us} us");
+    }
+}
+
+#[test]
 fn a_sweep_that_was_killed_goes_on_and_has_the_same_results() {
     let (whole, broken) = (scratch("whole"), scratch("broken"));
     let arguments = [&GRID[..], &SLOW_JOB].concat();
@@ -184,10 +215,23 @@ fn a_grid_that_takes_too_long_is_estimated_and_not_run() {
     let out = scratch("long");
     let ended = sweep(&out, &[&JOB[..], &["--seeds", "1..3000", "--time-limit", "1s"]].concat()).finish();
     assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
-    for part in ["the grid of 3000 runs would take about ", "limit of 1000 ms", "hint:", "--time-limit"] {
+    for part in ["the grid of 3000 runs would take about ", "limit of 1 s", "hint:", "--time-limit"] {
         assert!(ended.stderr.contains(part), "{part} in\n{}", ended.stderr);
     }
     assert!(finished_points(&out).len() < 100, "only a few runs for the estimate");
+}
+
+#[test]
+fn a_grid_whose_first_runs_exceed_the_limit_has_an_estimate() {
+    let out = scratch("longer");
+    let job = [&SLOW_JOB[..5], &["2000"]].concat();
+    let options = ["--seeds", "1..60", "--jobs", "2", "--time-limit", "100ms"];
+    let ended = sweep(&out, &job).with(&options).finish();
+    assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+    // 30 pairs of runs, each of which takes longer than the limit.
+    let part = "the grid of 60 runs would take at least 3 s, longer than the time limit of 100 ms: 0 of its first 3 runs ended within it";
+    assert!(ended.stderr.contains(part) && ended.stderr.contains("hint:"), "{}", ended.stderr);
+    assert!(finished_points(&out).is_empty());
 }
 
 #[test]
@@ -224,6 +268,118 @@ fn a_directory_with_another_sweep_is_refused() {
     let ended = rackloom(&["sweep", "--collect", "--out", path(&scratch("nothing"))]).finish();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("manifest") && ended.stderr.contains("hint:"), "{}", ended.stderr);
+}
+
+/// Writes a workload of this number of layers on four ranks.
+fn write_workload(path: &Path, layers: &str) {
+    let model = format!("layers={layers},hidden=64,sequence=16,batch=1,vocabulary=0");
+    let arguments = ["workload", "generate", "training", "--dp", "4", "--model", &model, "-o"];
+    let ended = rackloom(&arguments).with(&[self::path(path)]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn a_workload_is_performed_at_every_point_from_a_copy() {
+    let (out, folder) = (scratch("workload"), scratch("files"));
+    fs::create_dir_all(&folder).expect("the scratch folder can be written");
+    let file = folder.join("step.txt");
+    write_workload(&file, "1");
+    let options = ["--workload", path(&file), "--set", "link.delay=100ns,1us"];
+    let alone =
+        support::sim(&star()).with(&options[..2]).with(&["--set", "link.delay=1us"]).finish().passed();
+    let ended = sweep(&out, &options).with(&["--engine", "slurm", "--no-submit"]).finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    write_workload(&file, "2");
+    // Runs read the copy: the file is another one by now.
+    assert_eq!(rackloom(&["sweep", "--share", "0/1", "--out", path(&out)]).finish().code, Some(0));
+    let found = rows(&collected(&out));
+    assert_eq!(found.iter().map(|row| row["what"].as_str()).collect::<Vec<_>>(), ["workload"; 2]);
+    let expected = alone["workload"]["iteration_ns"].as_u64().expect("a time");
+    assert_eq!(found[1]["time_ns"], expected.to_string());
+    assert_ne!(found[0]["time_ns"], found[1]["time_ns"], "the delay has an effect");
+    let ended = sweep(&out, &options).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let part = "the directory holds a sweep with another file for --workload";
+    assert!(ended.stderr.contains(part) && ended.stderr.contains("hint:"), "{}", ended.stderr);
+    write_workload(&file, "1");
+    let ended = sweep(&out, &options).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2 done before"), "{}", ended.stderr);
+}
+
+#[test]
+fn faults_and_traces_hold_for_every_point() {
+    let (out, folder) = (scratch("faults"), scratch("files"));
+    fs::create_dir_all(&folder).expect("the scratch folder can be written");
+    let (script, trace) = (folder.join("cut.yaml"), folder.join("trace.csv"));
+    let cut = "name: cut\nevents:\n  - {what: loss, where: n0->s0, rate: 100%, at: 0us, for: 20us}\nexpect: {ends: right}\n";
+    fs::write(&script, cut).expect("the scratch folder can be written");
+    fs::write(&trace, "time,source,destination,bytes,kind\n0ns,n0,n1,4KiB,put\n2us,n2,n3,64B,store\n")
+        .expect("the scratch folder can be written");
+    let options = ["--faults", path(&script), "--trace", path(&trace)];
+    let ended = sweep(&out, &options).with(&["--set", "link.delay=100ns,1us"]).finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    let found = rows(&results(&out));
+    assert_eq!(found.len(), 2);
+    for row in &found {
+        let delay = format!("link.delay={}", row["link.delay"]);
+        let alone = support::sim(&star()).with(&options).with(&["--set", &delay]).finish().passed();
+        let completion = alone["traffic"]["completion_ns"].as_u64().expect("a time");
+        assert_eq!(row["time_ns"], completion.to_string(), "{delay}");
+        assert_eq!(row["retransmitted"], support::retransmitted(&alone).to_string());
+        assert_ne!(row["dropped"], "0", "the script takes frames away");
+    }
+    // A file with a mistake is refused under the name that the user gave.
+    fs::write(&script, cut.replace("what: loss", "what: lots")).expect("the scratch folder can be written");
+    let ended = sweep(&scratch("mistake"), &options).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains(path(&script)) && ended.stderr.contains("lots"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_manifest_and_a_result_that_are_too_large_are_not_read() {
+    let out = scratch("large");
+    assert_eq!(sweep(&out, &[&JOB[..], &["--seeds", "1..2"]].concat()).finish().code, Some(0));
+    let enlarge = |name: &str| {
+        let file = fs::File::create(out.join(name)).expect("the scratch folder can be written");
+        file.set_len(2 << 30).expect("a file without blocks");
+    };
+    let collect = || rackloom(&["sweep", "--collect", "--out", path(&out)]).finish();
+    enlarge("points/000001.json");
+    let ended = collect();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stdout.contains("2 runs: 1 missing, 1 pass"), "{}", ended.stdout);
+    enlarge("manifest.jsonl");
+    let ended = collect();
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    let part = "the file has 2.00 GiB, and a manifest has 1.00 GiB at most";
+    assert!(ended.stderr.contains(part) && ended.stderr.contains("hint:"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_result_of_a_point_is_a_report() {
+    let out = scratch("reports");
+    let grid = ["--set", "nodes=8,4", "--set", "expect.nodes_lost=[],[n7]"];
+    assert_eq!(sweep(&out, &[&grid[..], &JOB].concat()).finish().code, Some(1));
+    let point = |number: u64| out.join(format!("points/{number:06}.json"));
+    let alone = scratch("alone.json");
+    let of_point = ["--set", "shape.star.nodes=4", "--set", "expect.nodes_lost=[]", "--json", path(&alone)];
+    let ended = rackloom(&["sim", path(&star())]).with(&JOB).with(&of_point).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let shown = |file: &Path| rackloom(&["report", path(file)]).finish();
+    let ended = shown(&point(2));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stdout, shown(&alone).stdout);
+    let ended = rackloom(&["diff", path(&alone), path(&point(2)), "--fail-over", "0%"]).finish();
+    assert!(ended.stdout.contains("nothing has changed"), "{}\n{}", ended.stdout, ended.stderr);
+    let rack = path(&out.join("rack.yaml")).to_owned();
+    let ended = rackloom(&["graph", &rack, "--set", "nodes=4", "--report", path(&point(2))]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let ended = shown(&point(3));
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    for part in ["its run was refused: ", "n7", "000003.json", "hint:"] {
+        assert!(ended.stderr.contains(part), "{part} in {}", ended.stderr);
+    }
 }
 
 #[test]

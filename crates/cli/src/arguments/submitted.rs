@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::declared::value;
 use super::job::size;
+use super::output::{NAME_A_DIRECTORY, file_beside};
 
 #[derive(Debug, Args)]
 pub(crate) struct JobArguments {
@@ -56,7 +57,7 @@ pub(crate) struct SubmitArguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Directory for the output of each process; one beside the logs of the rack if absent
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) output: Option<PathBuf>,
     /// Wait for the end of the job. The exit code is 0 if it passed, and 1 otherwise
     #[arg(long)]

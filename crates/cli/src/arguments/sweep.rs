@@ -8,13 +8,18 @@ use rackloom_plan::PayloadMode;
 
 use super::declared::{meaning, named, summary};
 use super::headings::{DATA, ENGINE, OUTPUT, WHAT};
-use super::output::PageOutput;
+use super::output::{NAME_A_DIRECTORY, PageOutput, file_beside};
 use super::overrides::Overrides;
+use super::scripted::FaultOptions;
 use crate::time_limit;
 
 /// Exit codes in the help of `sweep`.
 pub(super) const EXITS: &str = "The exit code is 0 if every run passed, 1 if one failed, was refused or died twice, 2 if the grid would take longer than --time-limit, \
                            and 6 after Ctrl-C. `rackloom --help` lists the others.";
+/// Image of the containers of Kubernetes without the option.
+pub(crate) const IMAGE: &str = concat!("rackloom:", env!("CARGO_PKG_VERSION"));
+/// Claim of the volume of Kubernetes without the option.
+pub(crate) const VOLUME_CLAIM: &str = "rackloom-sweep";
 /// Help of `--set` of a sweep.
 pub(super) const SET: &str = "Values of a key of the rack file, such as link.loss=0,1e-6 or planes=1,2,4; every combination of all values is a point of the grid; may be repeated";
 /// Help of `--algorithm` of a sweep.
@@ -53,11 +58,18 @@ pub(crate) struct SweepArguments {
     #[arg(required_unless_present_any = ["collect", "point", "share"], conflicts_with_all = ["collect", "point", "share"])]
     pub(crate) file: Option<PathBuf>,
     /// Directory of the sweep: its manifest, the report of each run, and the results; a sweep that was ended is continued
-    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT, value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) out: PathBuf,
     /// Seeds, each with runs of its own, such as 1..5 or 1,2,7
     #[arg(long, value_name = "FROM..TO", help_heading = WHAT, value_parser = seeds, conflicts_with = "seed")]
     pub(crate) seeds: Option<Seeds>,
+    /// Perform a workload at every point instead of the file's job: a file of `rackloom workload`, or of another tool; repeat it for a trace
+    /// in several files
+    #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern"])]
+    pub(crate) workload: Vec<PathBuf>,
+    /// Replay a trace at every point instead of the file's job; CSV with the columns time, source, destination, bytes, kind
+    #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "workload"])]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageOutput,
     #[command(flatten)]
@@ -67,6 +79,8 @@ pub(crate) struct SweepArguments {
         help = summary("payload"), long_help = meaning("payload")
     )]
     pub(crate) payload: Option<PayloadMode>,
+    #[command(flatten)]
+    pub(crate) faults: FaultOptions,
     /// Engine that runs the points
     #[arg(long, help_heading = ENGINE, value_enum, default_value_t)]
     pub(crate) engine: SweepEngine,
@@ -79,12 +93,10 @@ pub(crate) struct SweepArguments {
     /// Write the files of another engine, and submit nothing
     #[arg(long, help_heading = ENGINE)]
     pub(crate) no_submit: bool,
-    /// Image of the containers of Kubernetes, with the program rackloom
-    #[arg(long, help_heading = ENGINE, value_name = "NAME", default_value = concat!("rackloom:", env!("CARGO_PKG_VERSION")))]
-    pub(crate) image: String,
-    /// Claim of the volume that holds the directory, for Kubernetes
-    #[arg(long, help_heading = ENGINE, value_name = "NAME", default_value = "rackloom-sweep")]
-    pub(crate) volume_claim: String,
+    #[arg(long, help_heading = ENGINE, value_name = "NAME", help = format!("Image of the containers of Kubernetes, with the program rackloom [default: {IMAGE}]"))]
+    pub(crate) image: Option<String>,
+    #[arg(long, help_heading = ENGINE, value_name = "NAME", help = format!("Claim of the volume that holds the directory, for Kubernetes [default: {VOLUME_CLAIM}]"))]
+    pub(crate) volume_claim: Option<String>,
     /// Address of a cluster of Ray; if absent, Ray starts on this machine
     #[arg(long, help_heading = ENGINE, value_name = "ADDRESS")]
     pub(crate) ray_address: Option<String>,
@@ -100,13 +112,16 @@ pub(crate) struct SweepArguments {
 }
 
 impl SweepArguments {
-    /// Options that concern the sweep and not its runs. They have a value.
+    /// Options with a value that concern the sweep and not its runs, or that have another value for its runs.
     pub(crate) const OWN: &[&str] = &[
         "--out",
         "--html",
         "--seeds",
         "--set",
         "--algorithm",
+        "--workload",
+        "--trace",
+        "--faults",
         "--engine",
         "--jobs",
         "--time-limit",

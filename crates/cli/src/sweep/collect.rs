@@ -26,7 +26,7 @@ pub(super) fn results(
     let summary = summary::text(&keys, points.len() as u64, &rows);
     folder.write("results.csv", &csv::text(&keys, &rows))?;
     folder.write("summary.txt", &format!("{summary}\n"))?;
-    folder.write("plot.svg", &plot::chart(&rows).svg())?;
+    folder.write("plot.svg", &plot::figure(&rows).svg())?;
     write_page(output, || page::page(&keys, points.len() as u64, &rows))?;
     print(&shortened(&summary))?;
     let path = folder.path().display();

@@ -3,19 +3,31 @@
 //! | file | content |
 //! |---|---|
 //! | `rack.yaml` | copy of the rack file, so that later changes of the file do not mix results |
+//! | `inputs/` | copies of the other files that runs read ([`Inputs`]) |
 //! | `manifest.jsonl` | one [`Point`] per line |
 //! | `points/000123.json` | [`PointResult`] of a point, complete: it is written under another name and renamed |
 //! | `logs/000123.txt` | standard error of a run that has not ended well |
 
 use std::fs;
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use rackloom_control::report::Report;
 use serde::{Deserialize, Serialize};
 
 use super::grid::Point;
+use super::inputs::Inputs;
+use crate::bounded::{self, REPORT_BYTES_MAX, TooLarge, Unread};
 use crate::failure::Failure;
+
+/// Maximum length of a manifest, in bytes: more than a kilobyte for each point of the largest grid.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// Names of the files.
+const RACK: &str = "rack.yaml";
+const MANIFEST: &str = "manifest.jsonl";
+/// Remedy for a manifest that this program has not written.
+const REMOVE: &str = "remove the directory and run the sweep again";
 
 /// Directory of a sweep.
 #[derive(Clone, Debug)]
@@ -25,7 +37,7 @@ pub(super) struct Folder {
 
 /// Result of one point.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PointResult {
+pub(crate) struct PointResult {
     /// The point, so that the result of another sweep is not taken for this one's.
     pub(super) point: Point,
     /// Exit code of the run.
@@ -37,7 +49,7 @@ pub(super) struct PointResult {
     pub(super) took_ms: u64,
     /// Report of a run that was not refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) report: Option<Report>,
+    pub(crate) report: Option<Report>,
 }
 
 impl Folder {
@@ -57,11 +69,11 @@ impl Folder {
 
     /// Returns the path of the rack file.
     pub(super) fn rack(&self) -> PathBuf {
-        self.file("rack.yaml")
+        self.file(RACK)
     }
 
     fn manifest(&self) -> PathBuf {
-        self.file("manifest.jsonl")
+        self.file(MANIFEST)
     }
 
     fn result_path(&self, index: u64) -> PathBuf {
@@ -76,33 +88,65 @@ impl Folder {
     /// Makes the directory for this sweep, or checks that it holds this sweep already.
     ///
     /// # Errors
-    /// It holds another sweep, or cannot be written.
-    pub(super) fn prepare(&self, rack: &str, points: impl Iterator<Item = Point>) -> Result<(), Failure> {
+    /// It holds another sweep, or cannot be written, or the manifest is too large.
+    pub(super) fn prepare(
+        &self,
+        rack: &str,
+        inputs: &Inputs,
+        points: impl Iterator<Item = Point>,
+    ) -> Result<(), Failure> {
         let failed = |error| cannot_write(&self.path, error);
         for inner in ["points", "logs"] {
             fs::create_dir_all(self.file(inner)).map_err(failed)?;
         }
         let manifest = manifest_text(points).map_err(failed)?;
+        if let Some(lengths) = TooLarge::of(manifest.len() as u64, MANIFEST_BYTES_MAX) {
+            let what = format!("the grid is too large: {}", lengths.text("a manifest"));
+            return Err(Failure::bad_input(what).hint("leave out values, or make several sweeps"));
+        }
         if !self.manifest().exists() {
             write_whole(&self.rack(), rack.as_bytes()).map_err(failed)?;
+            for (name, bytes) in inputs.copies() {
+                let copy = self.file(name);
+                copy.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+                write_whole(&copy, bytes).map_err(failed)?;
+            }
             return write_whole(&self.manifest(), manifest.as_bytes()).map_err(failed);
         }
-        let is_same = |path: PathBuf, text: &str| fs::read(path).is_ok_and(|found| found == text.as_bytes());
-        let differs = match (is_same(self.rack(), rack), is_same(self.manifest(), &manifest)) {
-            (true, true) => return Ok(()),
-            (false, _) => "a sweep of another rack file",
-            (true, false) => "another sweep: its manifest has other points or options",
+        let changed = inputs.copies().find(|(name, bytes)| !self.holds(name, bytes)).map(|(name, _)| name);
+        let differs = match (self.holds(RACK, rack.as_bytes()), self.holds(MANIFEST, manifest.as_bytes())) {
+            (true, true) if changed.is_none() => return Ok(()),
+            (false, _) => "a sweep of another rack file".to_owned(),
+            (true, false) => "another sweep: its manifest has other points or options".to_owned(),
+            (true, true) => format!(
+                "a sweep with another file for {}",
+                changed.and_then(|name| inputs.option_of(name)).unwrap_or_default()
+            ),
         };
         let hint = "name another directory, or remove this one";
         Err(Failure::bad_input(format!("the directory holds {differs}")).at_path(&self.path).hint(hint))
     }
 
+    /// Returns true if a file of the directory has this content.
+    fn holds(&self, name: &str, bytes: &[u8]) -> bool {
+        bounded::read(&self.file(name), bytes.len() as u64).is_ok_and(|found| found == bytes)
+    }
+
     /// Reads the points of the manifest.
     ///
     /// # Errors
-    /// There is no manifest, or a line is no point.
+    /// There is no manifest, or it is too large, or a line is no point.
     pub(super) fn points(&self) -> Result<Vec<Point>, Failure> {
-        let text = fs::read_to_string(self.manifest()).map_err(|error| self.no_manifest(&error))?;
+        let bytes = bounded::read(&self.manifest(), MANIFEST_BYTES_MAX).map_err(|unread| match unread {
+            Unread::System(error) => self.no_manifest(&error),
+            Unread::TooLarge(lengths) => {
+                let what = format!("cannot read the manifest of the sweep: {}", lengths.text("a manifest"));
+                Failure::bad_input(what).at_path(&self.manifest()).hint(REMOVE)
+            }
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            self.no_manifest(&io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+        })?;
         text.lines().enumerate().map(|(number, line)| self.point_of(number, line)).collect()
     }
 
@@ -113,7 +157,7 @@ impl Folder {
     pub(super) fn point(&self, index: u64) -> Result<Point, Failure> {
         let file = fs::File::open(self.manifest()).map_err(|error| self.no_manifest(&error))?;
         let number = usize::try_from(index).unwrap_or(usize::MAX);
-        match io::BufReader::new(file).lines().nth(number) {
+        match io::BufReader::new(file.take(MANIFEST_BYTES_MAX)).lines().nth(number) {
             Some(line) => self.point_of(number, &line.map_err(|error| self.no_manifest(&error))?),
             None => Err(Failure::bad_input(format!("the sweep has no point {index}"))
                 .at_path(&self.manifest())
@@ -131,7 +175,7 @@ impl Folder {
         let wrong = |what: String| {
             Failure::bad_input(format!("a line of the manifest is no point: {what}"))
                 .at(format!("{}:{}", self.manifest().display(), number + 1))
-                .hint("remove the directory and run the sweep again")
+                .hint(REMOVE)
         };
         let point = serde_json::from_str::<Point>(line).map_err(|error| wrong(error.to_string()))?;
         match point.index == number as u64 {
@@ -142,18 +186,21 @@ impl Folder {
 
     /// Returns the result of a point, or `None` if there is no complete one.
     pub(super) fn result(&self, point: &Point) -> Option<PointResult> {
-        let bytes = fs::read(self.result_path(point.index)).ok()?;
+        let bytes = bounded::read(&self.result_path(point.index), REPORT_BYTES_MAX).ok()?;
         serde_json::from_slice::<PointResult>(&bytes).ok().filter(|result| result.point == *point)
     }
 
     /// Writes the result of a point.
     ///
     /// # Errors
-    /// The directory cannot be written.
+    /// The result is larger than those that are read, or the directory cannot be written.
     pub(super) fn write_result(&self, result: &PointResult) -> Result<(), Failure> {
         let path = self.result_path(result.point.index);
-        let write = || write_whole(&path, &serde_json::to_vec(result)?);
-        write().map_err(|error| cannot_write(&path, error))
+        let bytes = serde_json::to_vec(result).map_err(|error| cannot_write(&path, error))?;
+        if let Some(lengths) = TooLarge::of(bytes.len() as u64, REPORT_BYTES_MAX) {
+            return Err(Failure::bad_input(lengths.text("a result")).at_path(&path));
+        }
+        write_whole(&path, &bytes).map_err(|error| cannot_write(&path, error))
     }
 
     /// Writes a file of the results.

@@ -2,6 +2,8 @@
 //!
 //! The last axis varies fastest, and seeds vary faster than all axes, so runs that differ in their seed only stand together.
 
+use std::collections::HashSet;
+
 use rackloom_plan::NamedValue;
 use serde::{Deserialize, Serialize};
 
@@ -77,9 +79,8 @@ impl Grid {
                 let hint = format!("write all its values at once: --set {}=A,B,...", axis.key);
                 return Err(Failure::bad_input(format!("`{}` is stated twice", axis.key)).hint(hint));
             }
-            let repeated =
-                axis.values.iter().enumerate().find(|(at, value)| axis.values[..*at].contains(value));
-            if let Some((_, value)) = repeated {
+            let mut seen = HashSet::new();
+            if let Some(value) = axis.values.iter().find(|value| !seen.insert(*value)) {
                 let message = format!("`{}` has the value {value} twice", axis.key);
                 return Err(Failure::bad_input(message).hint("leave one of them out"));
             }

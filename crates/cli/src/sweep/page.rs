@@ -25,7 +25,7 @@ pub(super) fn page(keys: &[String], points: u64, rows: &[Row]) -> Page {
     failures.extend((more > 0).then(|| format!("and {more} more, in results.csv")));
     let sections = vec![
         Section::new("Result", vec![Block::Text(counts(points, rows)), Block::List(failures)]),
-        Section::new("Figure", vec![Block::figure(Figure::Chart(plot::chart(rows)))]),
+        Section::new("Figure", vec![Block::figure(Figure::Panels(plot::figure(rows)))]),
         Section::new("Combinations", vec![Block::Table(combinations(keys, rows))]),
         Section::new("Runs", vec![Block::Table(runs(keys, rows))]),
         Section::new(
@@ -55,7 +55,7 @@ fn microseconds(ns: Option<f64>) -> Cell {
 }
 
 fn time_of(row: &Row) -> Option<f64> {
-    row.time_ns.or(row.elapsed_ns.map(|ns| ns as f64))
+    row.time_or_elapsed_ns()
 }
 
 /// Returns a value of an axis. Numbers are sorted as numbers.
@@ -69,7 +69,8 @@ fn size(bytes: Option<u64>) -> Cell {
 
 /// Returns a row for runs that differ in their seeds only.
 fn combinations(keys: &[String], rows: &[Row]) -> Table {
-    let columns = keys.iter().filter(|key| *key != SEED).map(Column::text).chain([Column::text("between")]);
+    let columns =
+        keys.iter().filter(|key| *key != SEED).map(Column::text).chain(["what", "between"].map(Column::text));
     let numbers = ["size", "runs", "passed", "mean time", "least", "greatest", "p99", "bus bandwidth (GB/s)"];
     let mut table = Table::new(
         "Combinations of values, over all seeds",
@@ -82,12 +83,12 @@ fn combinations(keys: &[String], rows: &[Row]) -> Table {
 }
 
 fn combination(group: &Group<'_>) -> Cells {
-    let first = group.rows.first();
     let time = group.spread(time_of);
     let passed = group.rows.iter().filter(|row| row.is_pass()).count() as u64;
     let mut cells: Cells = group.coordinates.iter().map(|coordinate| value(&coordinate.value)).collect();
-    cells.push(first.map_or("", |row| row.pair.as_str()).into());
-    cells.push(size(first.and_then(|row| row.size_bytes)));
+    cells.push(group.measured.name().into());
+    cells.push(group.measured.pair.into());
+    cells.push(size(group.measured.size_bytes));
     cells.push(text::count_cell(group.rows.len() as u64));
     let tone = if passed == group.rows.len() as u64 { Tone::Plain } else { Tone::Bad };
     cells.push(text::count_cell(passed).with_tone(tone));

@@ -2,10 +2,12 @@
 //!
 //! Every engine ends here. A point that has a result is not run again, so that engines may start it twice.
 
+use std::path::Path;
 use std::time::Instant;
 
 use super::folder::{Folder, PointResult};
 use super::grid::Point;
+use super::inputs::located;
 use crate::arguments::sim_arguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -22,7 +24,9 @@ pub(super) fn run(folder: &Folder, index: u64) -> Result<Exit, Failure> {
 
 fn result(folder: &Folder, point: Point) -> PointResult {
     let begun = Instant::now();
-    let simulated = sim_arguments(&folder.rack(), &point.arguments).and_then(|it| sim::simulate(&it));
+    let arguments = sim_arguments(&folder.rack(), &point.arguments);
+    let in_folder = |copy: &Path| folder.path().join(copy);
+    let simulated = arguments.and_then(|arguments| sim::simulate(&located(arguments, in_folder)));
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     match simulated {
         Ok((report, exit)) => {

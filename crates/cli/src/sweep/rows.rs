@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rackloom_control::report::faults::CLEAN_ERROR;
 use rackloom_control::report::{Report, SweepRow};
 
 use super::folder::PointResult;
@@ -39,7 +40,7 @@ pub(super) struct Row {
     pub(super) algorithm: String,
     /// Size of the array or message, in bytes.
     pub(super) size_bytes: Option<u64>,
-    /// Mean time of a run of the collective, or the completion time of traffic.
+    /// Mean time of a run of the collective, the completion time of traffic, or the time of an iteration of a workload.
     pub(super) time_ns: Option<f64>,
     pub(super) time_min_ns: Option<f64>,
     pub(super) time_p50_ns: Option<f64>,
@@ -60,7 +61,9 @@ pub(super) struct Row {
     pub(super) dropped: Option<u64>,
     /// Bytes on all links.
     pub(super) bytes_on_wire: Option<u64>,
-    /// First reason of a verdict other than `pass`.
+    /// True if the run passed with an error that its fault script permits. What it has not measured has no time.
+    pub(super) has_clean_error: bool,
+    /// First reason of a verdict other than `pass`, or of an error that the fault script permits.
     pub(super) reason: String,
 }
 
@@ -68,6 +71,12 @@ impl Row {
     /// Returns true if the run passed.
     pub(super) fn is_pass(&self) -> bool {
         self.verdict == "pass"
+    }
+
+    /// Returns the time of what the run measured, or else of the whole run; `None` if it broke off before.
+    pub(super) fn time_or_elapsed_ns(&self) -> Option<f64> {
+        let elapsed_ns = self.elapsed_ns.filter(|_| !self.has_clean_error);
+        self.time_ns.or(elapsed_ns.map(|ns| ns as f64))
     }
 }
 
@@ -91,6 +100,7 @@ pub(super) fn of_point(point: &Point, result: Option<&PointResult>, died: &Died)
 
 fn of_report(base: &Row, report: &Report) -> Vec<Row> {
     let links = || report.links.iter();
+    let clean_error = report.notes.iter().find(|note| note.starts_with(CLEAN_ERROR));
     let base = Row {
         verdict: report.verdict.name().to_owned(),
         seed: Some(report.seed),
@@ -99,21 +109,23 @@ fn of_report(base: &Row, report: &Report) -> Vec<Row> {
         retransmitted: Some(links().map(|link| link.retransmitted).sum()),
         dropped: Some(links().map(|link| total(&link.dropped)).sum()),
         bytes_on_wire: report.wire_bytes.map(|bytes| bytes.sent),
-        reason: report.failures.first().map(|reason| first_line(reason)).unwrap_or_default(),
+        has_clean_error: clean_error.is_some(),
+        reason: report.failures.first().or(clean_error).map(|reason| first_line(reason)).unwrap_or_default(),
         ..base.clone()
     };
     if !report.sweep.is_empty() {
         return report.sweep.iter().map(|row| of_sweep_row(&base, row)).collect();
     }
-    match &report.traffic {
-        Some(traffic) => vec![Row {
+    if let Some(traffic) = &report.traffic {
+        return vec![Row {
             what: traffic.pattern.clone(),
             time_ns: Some(traffic.completion_ns as f64),
             algorithm_gbps: Some(traffic.goodput_gbps),
             ..base
-        }],
-        None => vec![base],
+        }];
     }
+    let time_ns = report.workload.as_ref().map(|workload| workload.iteration_ns as f64);
+    vec![Row { time_ns, ..base }]
 }
 
 fn of_sweep_row(base: &Row, row: &SweepRow) -> Row {

@@ -1,6 +1,7 @@
 //! Indexed Job of Kubernetes: each index runs its share of the points. The directory of the sweep is a volume.
 
 use super::order::Order;
+use crate::arguments::{IMAGE, VOLUME_CLAIM};
 
 /// Path of the directory in a container.
 const DIRECTORY: &str = "/sweep";
@@ -9,7 +10,8 @@ const DIRECTORY: &str = "/sweep";
 pub(super) fn job(order: &Order<'_>) -> String {
     let elements = order.elements();
     let at_once = order.options.jobs.map_or(elements, u64::from);
-    let (image, claim) = (text(&order.options.image), text(&order.options.volume_claim));
+    let image = text(order.options.image.as_deref().unwrap_or(IMAGE));
+    let claim = text(order.options.volume_claim.as_deref().unwrap_or(VOLUME_CLAIM));
     let command =
         text(&format!("exec rackloom sweep --share \"$JOB_COMPLETION_INDEX/{elements}\" --out {DIRECTORY}"));
     format!(
