@@ -95,7 +95,7 @@ pub(crate) struct RecommendArguments {
     /// Shapes
     #[arg(long, help_heading = SEARCH, value_enum, value_delimiter = ',', default_values_t = ShapeName::ALL)]
     pub(crate) shapes: Vec<ShapeName>,
-    /// Algorithms; if absent, all that can perform the collective
+    /// Algorithms; if absent, all that can perform the collective without the switches. in-switch assumes that the switches of a star reduce
     #[arg(long, help_heading = SEARCH, value_name = "NAME,...", value_delimiter = ',', value_parser = algorithm)]
     pub(crate) algorithm: Vec<AlgorithmKind>,
     /// Number of candidates to simulate

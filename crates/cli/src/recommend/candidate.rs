@@ -1,9 +1,12 @@
 //! Candidates of the search: a shape with a number of nodes and planes, built over the settings of the rack file.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use rackloom_collectives::choose::Spread;
 use rackloom_control::source::Overrides;
-use rackloom_plan::Plan;
+use rackloom_plan::{DeviceModel, Plan};
+use rackloom_protocol::MemberRole;
 use rackloom_runtime::request::work::RackRequest;
 
 use super::form::{self, Form};
@@ -11,7 +14,9 @@ use crate::arguments::{RecommendArguments, ShapeName};
 use crate::failure::Failure;
 
 /// Setting of a torus whose rings would close circles of buffers.
-const CHANNELS: &str = "channels.rise=dateline";
+const RISE_AT_DATELINES: &str = "channels.rise=dateline";
+/// Setting of shapes without datelines.
+const NO_RISE: &str = "channels.rise=never";
 
 /// Shape with its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +43,43 @@ pub(super) struct Rack {
     pub(super) forwarding_ns: f64,
     /// Largest frame, in bytes.
     pub(super) frame_bytes: u64,
+    /// Use of planes and spines.
+    pub(super) spread: Spread,
+    pub(super) device: Device,
+}
+
+/// Limits of the slowest node, by the model of its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Device {
+    /// Time per byte that is read or written in own memory, in nanoseconds.
+    pub(super) memory_ns_per_byte: f64,
+    /// Time per byte of results of reductions, in nanoseconds.
+    pub(super) reduce_ns_per_byte: f64,
+    /// Time before a transfer begins, in nanoseconds.
+    pub(super) begin_ns: f64,
+    /// Largest number of transfers in flight.
+    pub(super) in_flight: Option<NonZeroUsize>,
+}
+
+impl Device {
+    fn of(model: &DeviceModel) -> Self {
+        let ns_per_byte = |rate: Option<u64>| rate.map_or(0.0, |rate| 8e9 / rate as f64);
+        Self {
+            memory_ns_per_byte: ns_per_byte(model.memory_rate_bits_per_s),
+            reduce_ns_per_byte: ns_per_byte(model.reduction_rate_bits_per_s),
+            begin_ns: model.bulk_latency_ns as f64,
+            in_flight: model.bulk_max().and_then(NonZeroUsize::new),
+        }
+    }
+
+    fn slower(self, other: Self) -> Self {
+        Self {
+            memory_ns_per_byte: self.memory_ns_per_byte.max(other.memory_ns_per_byte),
+            reduce_ns_per_byte: self.reduce_ns_per_byte.max(other.reduce_ns_per_byte),
+            begin_ns: self.begin_ns.max(other.begin_ns),
+            in_flight: self.in_flight.into_iter().chain(other.in_flight).min(),
+        }
+    }
 }
 
 /// Rack file of all candidates, with the settings over it.
@@ -114,20 +156,22 @@ pub(super) fn sizes(arguments: &RecommendArguments) -> Vec<Size> {
     sizes
 }
 
-/// Builds the rack of a candidate. A torus whose rings need channels gets them, if the settings have none.
+/// Builds the rack of a candidate. A torus whose rings need channels gets them, if the settings have none. Another shape loses those of a torus.
 ///
 /// # Errors
 /// The rack file, with this shape, is no rack, or its links have no rate.
 pub(super) fn rack(base: &Base, size: Size) -> Result<Rack, Failure> {
     let settings = base.settings(size)?;
-    match (base.build(settings.clone()), size.shape) {
-        (Err(failure), ShapeName::Torus) => {
-            let settings = settings.into_iter().chain([CHANNELS.to_owned()]).collect();
-            // The first refusal is the one of the user's own settings.
-            base.build(settings).map_err(|_| failure)
-        }
-        (built, _) => built,
-    }
+    base.build(settings.clone()).or_else(|failure| {
+        // A torus whose dimensions have two nodes each has no datelines either.
+        let channels = match size.shape {
+            ShapeName::Torus => &[RISE_AT_DATELINES, NO_RISE][..],
+            _ => &[NO_RISE],
+        };
+        let with = |channels: &&str| settings.iter().cloned().chain([(*channels).to_owned()]).collect();
+        // The first refusal is the one of the user's own settings.
+        channels.iter().map(with).find_map(|settings| base.build(settings).ok()).ok_or(failure)
+    })
 }
 
 fn of_plan(plan: &Plan, settings: Vec<String>) -> Result<Rack, Failure> {
@@ -137,6 +181,8 @@ fn of_plan(plan: &Plan, settings: Vec<String>) -> Result<Rack, Failure> {
         return Err(Failure::bad_input("the links of the rack have no rate").hint(hint));
     };
     let link_ns = plan.links.iter().map(|link| link.profile.latency_ns()).max().unwrap_or(0);
+    let nodes = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let devices = nodes.map(|member| Device::of(&member.device));
     Ok(Rack {
         settings,
         links: plan.links.len(),
@@ -145,5 +191,7 @@ fn of_plan(plan: &Plan, settings: Vec<String>) -> Result<Rack, Failure> {
         link_ns: link_ns as f64,
         forwarding_ns: plan.forwarding.latency_ns as f64,
         frame_bytes: u64::from(plan.settings.frame_bytes_max),
+        spread: rackloom_plan::spread(&plan.paths.config()),
+        device: devices.fold(Device::default(), Device::slower),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Every shape and size of the search is a candidate ([`candidate`], [`form`]). Each is built ([`builds`]), and the cost model gives it its fastest
 //! algorithm and its time ([`model`]).
-//! The best candidates are simulated ([`simulate`], [`simulations`]), because the model knows nothing of frames, queues and the choice of planes. More nodes are
+//! The best candidates are simulated ([`simulate`], [`simulations`]), because the model knows nothing of frames, queues and the hash that chooses paths. More nodes are
 //! better, then fewer links and switches.
 
 mod bounded;
@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use rackloom_collectives::Algorithm;
 use rackloom_collectives::choose::Estimate;
+use rackloom_control::source::{JobOptions, Overrides};
 use rackloom_runtime::machine::interruption::Interruption;
+use rackloom_runtime::request::work::RackRequest;
 
 use self::builds::{BuildEnd, Builds, Built};
 use self::candidate::{Rack, Size};
@@ -33,6 +35,7 @@ use self::simulations::{End, Planned, Simulations};
 use crate::arguments::{RecommendArguments, Target};
 use crate::exit::Exit;
 use crate::failure::{Failure, print_to_stderr};
+use crate::files::Files;
 use crate::reporting;
 
 /// Share of the target that an estimate must reach for a simulation: estimates are rough.
@@ -41,6 +44,9 @@ const WORTH_MIN: f64 = 0.9;
 /// Searches, simulates and prints.
 pub(crate) fn run(arguments: &RecommendArguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
+    let files =
+        Files::default().reads("the rack file", [&arguments.file]).writes("--json", &arguments.output.json);
+    files.must_differ()?;
     reporting::must_be_writable(&arguments.output)?;
     let work = work(arguments)?;
     let interruption = Interruption::listen()
@@ -67,7 +73,23 @@ fn work(arguments: &RecommendArguments) -> Result<Work, Failure> {
             Failure::bad_input(format!("{kind} has no bandwidth")).hint("name a collective that moves data")
         );
     }
+    if !arguments.bytes.is_multiple_of(arguments.element.bytes() as u64) {
+        must_be_possible(arguments)?;
+    }
     Ok(Work { collective: kind.at(0), element: arguments.element, bytes: arguments.bytes })
+}
+
+/// Checks that the rack of the file takes the collective, as `rackloom sim` does.
+fn must_be_possible(arguments: &RecommendArguments) -> Result<(), Failure> {
+    let job = JobOptions {
+        collective: Some(arguments.collective),
+        element: Some(arguments.element),
+        bytes: Some(arguments.bytes),
+        ..JobOptions::default()
+    };
+    let overrides = Overrides { job, set: arguments.set.clone(), ..Overrides::default() };
+    RackRequest::read(&arguments.file, &overrides)?.plan()?;
+    Ok(())
 }
 
 /// Candidate with everything that is known of it.
@@ -284,7 +306,12 @@ fn reason(arguments: &RecommendArguments, work: Work, one: &Candidate) -> String
             let verb = if percent >= 100.0 { "meets" } else { "misses" };
             format!("{verb} the target in the simulation: {percent:.1}% of it{scaled}")
         }
-        (Ok(_), None) if one.estimate.is_none() => "no algorithm can perform the collective".to_owned(),
+        (Ok(_), None) if one.estimate.is_none() && arguments.algorithm.is_empty() => {
+            "no algorithm can perform the collective".to_owned()
+        }
+        (Ok(_), None) if one.estimate.is_none() => {
+            "none of the named algorithms can perform the collective on this shape".to_owned()
+        }
         (Ok(_), None) if percent >= WORTH_MIN * 100.0 => {
             format!("not simulated: behind the best {} in the order", arguments.best)
         }

@@ -3,10 +3,10 @@
 
 use std::num::NonZeroUsize;
 
-use rackloom_collectives::choose::{Estimate, Fabric, TopologyKind, choose};
+use rackloom_collectives::choose::{Estimate, Fabric, TopologyKind, TransferLimit, choose, in_switches};
 use rackloom_collectives::{Algorithm, AlgorithmKind, Collective, ElementType, Request};
 
-use super::candidate::{Rack, Size};
+use super::candidate::{Device, Rack, Size};
 use super::form::Form;
 use crate::arguments::Target;
 
@@ -30,7 +30,7 @@ pub(super) fn payload_bytes(rack: &Rack) -> u64 {
     (rack.frame_bytes.saturating_sub(HEADER_BYTES) / PIECE_BYTES * PIECE_BYTES).max(PIECE_BYTES)
 }
 
-/// Returns the properties of the fabric for estimates. Virtual time computes at no cost.
+/// Returns the properties of the fabric for estimates. Work in virtual time costs what the model of the device says.
 fn fabric(size: Size, rack: &Rack) -> Fabric {
     let payload = payload_bytes(rack) as f64;
     let on_wire = (payload + HEADER_BYTES as f64 + GAP_BYTES) / payload;
@@ -51,14 +51,20 @@ fn fabric(size: Size, rack: &Rack) -> Fabric {
         // Such a candidate has no rack, and no estimate.
         Form::Impossible(_) => (TopologyKind::Custom, 1.0),
     };
+    let path_ns = hops * rack.link_ns + (hops - 1.0) * rack.forwarding_ns;
+    let Device { memory_ns_per_byte, reduce_ns_per_byte, begin_ns, in_flight } = rack.device;
     Fabric {
         kind,
         planes: saturated(size.planes),
-        alpha_ns: hops * rack.link_ns + (hops - 1.0) * rack.forwarding_ns,
+        spread: rack.spread,
+        alpha_ns: path_ns,
         link_ns_per_byte: 8e9 / rack.rate_bits_per_s as f64 * on_wire,
         local_alpha_ns: 0.0,
         local_ns_per_byte: 0.0,
-        reduce_ns_per_byte: 0.0,
+        reduce_ns_per_byte,
+        memory_ns_per_byte,
+        begin_ns,
+        transfer_limit: in_flight.map(|in_flight| TransferLimit { in_flight, end_ns: path_ns }),
     }
 }
 
@@ -66,11 +72,13 @@ fn saturated(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns the estimate of the fastest of the algorithms; of all, if none is named. `None` if none of them can perform the collective.
+/// Returns the estimate of the fastest of the algorithms; of all that nodes perform alone, if none is named: a rack file does not say that
+/// its switches reduce. `None` if none of them can perform the collective.
 pub(super) fn best(work: Work, size: Size, rack: &Rack, algorithms: &[AlgorithmKind]) -> Option<Estimate> {
-    estimates(work, size, rack)
-        .into_iter()
-        .find(|estimate| algorithms.is_empty() || algorithms.contains(&estimate.algorithm.kind()))
+    estimates(work, size, rack).into_iter().find(|estimate| {
+        let kind = estimate.algorithm.kind();
+        if algorithms.is_empty() { kind != AlgorithmKind::InSwitch } else { algorithms.contains(&kind) }
+    })
 }
 
 /// Returns the estimated time of one algorithm for this work, in nanoseconds.
@@ -90,7 +98,17 @@ fn estimates(work: Work, size: Size, rack: &Rack) -> Vec<Estimate> {
         servers: &[],
         parts: &[],
     };
-    choose(&request, work.element.bytes(), &fabric(size, rack)).map_or_else(|_| Vec::new(), |it| it.estimates)
+    let (fabric, element_bytes) = (fabric(size, rack), work.element.bytes());
+    let mut estimates =
+        choose(&request, element_bytes, &fabric).map_or_else(|_| Vec::new(), |it| it.estimates);
+    // Every node is linked to every switch.
+    if let Form::Star = size.form
+        && let Some(switches) = usize::try_from(size.planes).ok().and_then(NonZeroUsize::new)
+    {
+        estimates.extend(in_switches(&request, element_bytes, &fabric, switches));
+        estimates.sort_by(|left, right| left.time_ns.total_cmp(&right.time_ns));
+    }
+    estimates
 }
 
 /// Returns the bus bandwidth in 10^9 bytes per second.
@@ -134,6 +152,8 @@ pub(super) fn simulated_bytes(
 pub(super) fn frames(work: Work, size: Size, rack: &Rack, algorithm: Algorithm) -> f64 {
     let nodes = size.nodes as f64;
     let copies = match (algorithm, work.collective) {
+        // Each node sends its array to the units and receives the result: two links, where others cross two for each copy.
+        (Algorithm::InSwitch { .. }, _) => nodes,
         (Algorithm::OneShot, _) => nodes * (nodes - 1.0),
         (_, Collective::AllReduce) => 2.0 * (nodes - 1.0),
         _ => nodes - 1.0,
@@ -156,6 +176,7 @@ pub(super) fn segments(algorithm: Algorithm) -> NonZeroUsize {
 mod tests {
     use super::*;
     use crate::arguments::ShapeName;
+    use rackloom_collectives::choose::Spread;
 
     const RACK: Rack = Rack {
         settings: Vec::new(),
@@ -165,6 +186,8 @@ mod tests {
         link_ns: 500.0,
         forwarding_ns: 0.0,
         frame_bytes: 4240,
+        spread: Spread::EQUAL,
+        device: Device { memory_ns_per_byte: 0.0, reduce_ns_per_byte: 0.0, begin_ns: 0.0, in_flight: None },
     };
     const WORK: Work = Work { collective: Collective::AllReduce, element: ElementType::F32, bytes: 1 << 30 };
 
@@ -190,6 +213,16 @@ mod tests {
         let ring = best(WORK, star, &RACK, &[AlgorithmKind::Ring]).unwrap();
         assert_eq!(ring.algorithm, Algorithm::Ring);
         assert_eq!(best(WORK, star, &RACK, &[AlgorithmKind::Pairwise]), None);
+    }
+
+    #[test]
+    fn switches_that_reduce_are_taken_only_if_named_and_only_on_a_star() {
+        let of = |size, algorithms: &[AlgorithmKind]| best(WORK, size, &RACK, algorithms);
+        let named = of(star(2), &[AlgorithmKind::Ring, AlgorithmKind::InSwitch]).unwrap();
+        assert_eq!(named.algorithm.switches(), 2);
+        assert!(named.time_ns < of(star(2), &[]).unwrap().time_ns * 0.6, "{named:?}");
+        let mesh = size(ShapeName::FullMesh, Form::FullMesh, 8, 1);
+        assert_eq!(of(mesh, &[AlgorithmKind::InSwitch]), None);
     }
 
     #[test]

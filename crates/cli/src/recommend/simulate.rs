@@ -52,15 +52,19 @@ pub(super) fn simulate(
     Ok(Simulated { bytes, time_ns: row.time_us * 1000.0 * scale })
 }
 
-/// Returns the settings of a candidate: its shape, the memory that arrays of this size need, and the segments of a pipeline.
-fn settings(size: Size, rack: &Rack, algorithm: Algorithm, bytes: u64) -> Vec<String> {
+/// Returns the settings of a candidate: its shape, the memory that arrays of this size need, and the job of a pipeline.
+fn settings(work: Work, size: Size, rack: &Rack, algorithm: Algorithm, bytes: u64) -> Vec<String> {
     // A rank may hold the arrays of all others beside input and output.
     let arrays_mib = (bytes >> 20).saturating_mul(size.nodes + 2).min(MEMORY_MIB[1]);
     let memory_mib = arrays_mib.next_power_of_two().clamp(MEMORY_MIB[0], MEMORY_MIB[1]);
     let mut settings = rack.settings.clone();
     settings.push(format!("defaults.memory={memory_mib}MiB"));
     if matches!(algorithm, Algorithm::RingPipeline { .. }) {
-        settings.push(format!("job.collective.segments={}", model::segments(algorithm)));
+        // Segments belong to the algorithm, so the whole job replaces the one of the rack file.
+        let (collective, segments) = (work.collective.name(), model::segments(algorithm));
+        let algorithm = algorithm.kind().name();
+        let job = format!("{{collective: {collective}, algorithm: {algorithm}, segments: {segments}}}");
+        settings.push(format!("job={{collective: {job}}}"));
     }
     settings
 }
@@ -78,7 +82,7 @@ fn of_work(work: Work, algorithm: Algorithm, bytes: u64) -> [(&'static str, Stri
 
 /// Returns the options of `rackloom sim` for a candidate.
 fn options(work: Work, size: Size, rack: &Rack, algorithm: Algorithm, bytes: u64) -> Vec<String> {
-    let settings = settings(size, rack, algorithm, bytes).into_iter().map(|setting| ("--set", setting));
+    let settings = settings(work, size, rack, algorithm, bytes).into_iter().map(|setting| ("--set", setting));
     let once = ["--repetitions", "--warm-up"].map(|option| (option, "1".to_owned()));
     let options = settings.chain(of_work(work, algorithm, bytes)).chain(once);
     options.flat_map(|(option, value)| [option.to_owned(), value]).collect()
@@ -92,7 +96,7 @@ pub(super) fn command(
     rack: &Rack,
     algorithm: Algorithm,
 ) -> String {
-    let settings = settings(size, rack, algorithm, work.bytes);
+    let settings = settings(work, size, rack, algorithm, work.bytes);
     let settings = settings.into_iter().map(|setting| format!(" --set '{setting}'"));
     let work = of_work(work, algorithm, work.bytes).map(|(option, value)| format!(" {option} {value}"));
     format!("rackloom sim {}{}{}", arguments.file.display(), settings.collect::<String>(), work.concat())
