@@ -15,7 +15,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use support::session::Session;
-use support::{topology, within};
+use support::{rackloom, topology, within};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -135,6 +135,11 @@ fn top_shows_a_rack_and_injects_and_heals_after_a_confirmation() {
     top.shows("y/n");
     top.press("y");
     top.shows("faults in force");
+    // No file states the fault, so it has no line. Both ends apply it.
+    top.shows("1 fault in force");
+    top.shows("loss n0--n1 (injected) at n0, n1");
+    let fault = &status(&session)["faults"][0]["what"];
+    assert_eq!(fault, "loss n0--n1 (injected)");
     top.press("h");
     top.shows("end all faults? y/n");
     top.press("y");
@@ -144,6 +149,42 @@ fn top_shows_a_rack_and_injects_and_heals_after_a_confirmation() {
     top.press(" q");
     assert_eq!(top.ended(), Some(0));
     session.passes(&["down"]);
+}
+
+#[test]
+fn top_ends_in_order_when_the_rack_is_taken_down() {
+    let session = Session::begin();
+    up(&session, &[]);
+    let mut top = Screen::begin(&session, &["top", "--interval", "50ms"]);
+    top.shows("4 of 4 links up");
+    session.passes(&["down"]);
+    assert_eq!(top.ended(), Some(0));
+    top.shows("rack ring-4 was taken down");
+    assert!(!top.text().contains("without an answer"), "{}", top.text());
+}
+
+#[test]
+fn views_of_a_rack_whose_supervisor_is_killed_end_with_an_error() {
+    let session = Session::begin();
+    up(&session, &[]);
+    let mut top = Screen::begin(&session, &["top", "--interval", "50ms"]);
+    top.shows("4 of 4 links up");
+    let mut watch = Screen::begin(&session, &["status", "--watch", "50ms"]);
+    watch.shows("paths of");
+    let mut followed = Screen::begin(&session, &["events", "--follow"]);
+    let mut in_json = Screen::begin(&session, &["events", "--follow", "--json"]);
+    for events in [&followed, &in_json] {
+        events.shows("link-changed");
+    }
+    let supervisor = status(&session)["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+    let supervisor = supervisor.and_then(rustix::process::Pid::from_raw).expect("a process");
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).expect("it is of this user");
+    assert_eq!([top.ended(), watch.ended(), followed.ended(), in_json.ended()], [Some(5); 4]);
+    for view in [&watch, &followed, &in_json] {
+        view.shows("rack ring-4 does not answer any more, and was not taken down");
+    }
+    top.shows("error: rack ring-4");
+    assert!(!top.text().contains("taken down"), "{}", top.text());
 }
 
 #[test]
@@ -165,6 +206,12 @@ fn faults_end_on_request_and_events_tell_of_both() {
         });
     };
     has_fault(2);
+    // Both ends apply the fault, which is one.
+    let faults = status(&session)["faults"].clone();
+    assert_eq!(faults[0]["fault"], faults[1]["fault"], "{faults}");
+    let shown = session.passes(&["status"]);
+    let rows: Vec<_> = shown.lines().filter(|line| line.contains("down n0--n1 (injected)")).collect();
+    assert!(rows.len() == 1 && rows[0].contains("n0 n1"), "{shown}");
     within(TIMEOUT, "the loss of the link", || (status(&session)["links_up"] == 3).then_some(()));
     session.passes(&["heal"]);
     has_fault(0);
@@ -196,6 +243,54 @@ fn first_lines(session: &Session, arguments: &[&str], count: usize) -> Vec<Strin
     lines
 }
 
+/// Returns true if a command that goes on until it is killed ends soon after its reader has taken one line.
+fn ends_after_a_line(session: &Session, arguments: &[&str]) -> bool {
+    use std::io::BufRead as _;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rackloom"))
+        .args(arguments)
+        .env("XDG_RUNTIME_DIR", &session.path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut output = std::io::BufReader::new(child.stdout.take().expect("it was piped"));
+    output.read_line(&mut String::new()).expect("a line");
+    drop(output);
+    let code = within(TIMEOUT, "the end of the command", || {
+        Some(child.try_wait().expect("it can be waited for")?.code())
+    });
+    code == Some(0)
+}
+
+#[test]
+fn commands_that_go_on_end_with_their_reader() {
+    let session = Session::begin();
+    up(&session, &[]);
+    // An event, so that there is a line. No other one follows.
+    session.passes(&["inject", "link", "n2--n3", "--down", "--for", "10ms"]);
+    within(TIMEOUT, "the fault", || session.passes(&["events"]).contains("down n2--n3 ends").then_some(()));
+    assert!(ends_after_a_line(&session, &["events", "--follow"]));
+    assert!(ends_after_a_line(&session, &["status", "--watch", "600s"]));
+    session.passes(&["down"]);
+}
+
+#[test]
+fn looks_are_not_more_frequent_than_a_rack_can_bear() {
+    let session = Session::begin();
+    for (arguments, words) in [
+        (["status", "--watch", "1ns"], "shorter than 10 ms"),
+        (["status", "--watch", "9999us"], "shorter than 10 ms"),
+        (["top", "--interval", "1ms"], "shorter than 10 ms"),
+        (["top", "--interval", "soon"], "no interval"),
+    ] {
+        let ended = rackloom(&arguments).in_run_directory(&session.path).finish();
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words) && ended.stderr.contains("hint:  write "), "{}", ended.stderr);
+    }
+    // This one is refused because no rack is up.
+    let ended = rackloom(&["status", "--watch", "10ms"]).in_run_directory(&session.path).finish();
+    assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
+}
+
 #[test]
 fn a_status_is_printed_again_after_each_interval() {
     let session = Session::begin();
@@ -213,6 +308,36 @@ fn a_status_is_printed_again_after_each_interval() {
         "{member}"
     );
     session.passes(&["down"]);
+}
+
+#[test]
+fn a_watched_status_ends_in_order_with_the_rack() {
+    use std::io::BufRead as _;
+    for more in [&[][..], &["--json"], &["ring-4"], &["ring-4", "--json"]] {
+        let session = Session::begin();
+        up(&session, &[]);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rackloom"))
+            .args([&["status", "--watch", "20ms"], more].concat())
+            .env("XDG_RUNTIME_DIR", &session.path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut output = std::io::BufReader::new(child.stdout.take().expect("it was piped"));
+        output.read_line(&mut String::new()).expect("a line");
+        let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).collect::<Vec<_>>());
+        session.passes(&["down"]);
+        let ended = child.wait_with_output().expect("it ends with the rack");
+        let lines = reader.join().expect("it only reads");
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!((ended.status.code(), &*errors), (Some(0), ""), "{more:?}");
+        if more.contains(&"--json") {
+            let racks = |line: &String| serde_json::from_str::<Value>(line).expect("JSON")["racks"].clone();
+            let counts: Vec<_> =
+                lines.iter().map(|line| racks(line).as_array().map_or(0, Vec::len)).collect();
+            assert!(counts.iter().all(|count| *count == 1), "{counts:?}");
+        }
+    }
 }
 
 #[test]

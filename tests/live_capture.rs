@@ -216,6 +216,13 @@ fn a_rack_without_captures_and_a_link_that_is_not_there_are_refused() {
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);
         assert!(parts.iter().all(|part| ended.stderr.contains(part)), "{}", ended.stderr);
     }
+    // A refused command leaves the file of an earlier capture as it is.
+    let earlier = scratch("earlier.pcapng");
+    std::fs::write(&earlier, "frames").expect("the scratch folder can be written");
+    for (rack, link) in [("silent", "n0--n1"), ("live", "n0--n9")] {
+        assert_eq!(session.rackloom(&["capture", rack, link, "-w", text(&earlier)]).code, Some(2));
+        assert_eq!(std::fs::read_to_string(&earlier).expect("it is there"), "frames", "{rack} {link}");
+    }
     let listed = session.passes(&["extcap", "--extcap-interfaces"]);
     assert!(listed.contains("rackloom:live:") && !listed.contains("silent"), "{listed}");
 }

@@ -65,8 +65,11 @@ fn templates() -> Vec<String> {
 #[test]
 fn every_template_is_a_rack_that_runs_or_a_script_that_plays() {
     let names = templates();
-    for name in ["star", "ring", "full-mesh", "leaf-spine", "torus", "faults"] {
-        assert!(names.iter().any(|one| one == name), "{names:?}");
+    let schema: Value = serde_json::from_str(&passes(&["schema"])).expect("JSON");
+    let shapes = schema["$defs"]["shape"]["properties"].as_object().expect("shapes");
+    assert!(shapes.len() > 5, "{shapes:?}");
+    for name in shapes.keys().map(String::as_str).chain(["faults"]) {
+        assert!(names.iter().any(|one| one == name), "no {name} in {names:?}");
     }
     let folder = scratch("templates");
     std::fs::create_dir(&folder).expect("the folder can be written");
@@ -268,6 +271,11 @@ fn completes_names_of_racks_that_are_up(name: &'static str) {
     let links = ["all", "n0", "n0--n1", "n1", "n1--n2", "n2", "n2--n0"];
     assert_eq!(shell.names("rackloom inject --rack ring link "), links);
     assert_eq!(shell.names("rackloom inject --rack=ring link n1-"), ["n1--n2"]);
+    // The word `link` may be left out before a link.
+    assert_eq!(shell.names("rackloom inject --rack ring n0"), ["n0--n1"]);
+    assert_eq!(shell.names("rackloom inject --rack ring al"), ["all"]);
+    let (options, _) = shell.complete("rackloom inject --rack ring n0--n1 --dow");
+    assert_eq!(options, ["--down"]);
     assert_eq!(shell.names("rackloom down star --seat "), ["n0", "s0"]);
     assert_eq!(shell.names("rackloom exec --rack star --seat "), ["n1"]);
     assert_eq!(shell.names("rackloom exec --rack star --seats n0,"), ["n0,n1"]);
@@ -354,11 +362,19 @@ fn no_line_is_wider_than_the_terminal() {
     let session = Session::begin();
     let (ring, missing) = (topology("ring-4.yaml"), Path::new("no-such-rack.yaml"));
     session.passes(&["up", text(&small_ring("up"))]);
+    session.passes(&["inject", "link", "n0--n1", "--loss", "1%"]);
     let [ring, missing] = [&ring, missing].map(text);
+    let captures = scratch("captures");
+    passes(&["sim", text(&small_ring("captured")), "--capture", text(&captures)]);
+    let capture =
+        std::fs::read_dir(&captures).expect("captures").next().expect("a link").expect("a file").path();
+    let capture = text(&capture);
     let commands = ["check", "sim", "campaign"].map(|command| format!("{command} {ring}"));
     let [check, sim, campaign] = commands;
     for (line, part) in [
-        ("status", "node: n0"),
+        ("status", "member: n0"),
+        ("events", "loss n0--n1"),
+        (&format!("decode {capture}"), "hello"),
         (&check, "link: n0--n1"),
         (&sim, "verdict: pass"),
         (&format!("{sim} --json -"), "\"verdict\": \"pass\""),
@@ -376,9 +392,11 @@ fn no_line_is_wider_than_the_terminal() {
         // Programs read JSON, and its lines stay whole.
         assert_eq!(wide.is_empty(), !is_json, "{line}: {wide:#?}");
     }
-    // In a pipe nothing is changed.
+    // In a pipe nothing is changed, and a frame is a line.
     let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().expect("a line");
     assert!(widest(&passes(&["check", ring])) > COLUMNS);
+    let frames = passes(&["decode", capture]);
+    assert!(widest(&frames) > COLUMNS && frames.lines().all(|line| line.contains("-p")), "{frames}");
     session.passes(&["down"]);
 }
 

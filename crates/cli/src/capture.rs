@@ -3,15 +3,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write};
-use std::path::Path;
 
-use rackloom_control::request::RackStatus;
 use rackloom_runtime::machine::interruption::Interruption;
-use rackloom_runtime::standing::{StandingRack, captured_links, follow};
+use rackloom_runtime::standing::{LiveCapture, StandingRack, captured_links, follow};
 
 use crate::arguments::{CaptureArguments, ExtcapArguments};
 use crate::exit::Exit;
-use crate::failure::{Failure, print_to_stderr};
+use crate::failure::{Failure, cannot_write_file, print_to_stderr};
 use crate::reporting;
 
 /// Prefix of the interfaces that Wireshark shows.
@@ -25,12 +23,13 @@ pub(crate) fn run(arguments: &CaptureArguments) -> Result<Exit, Failure> {
         return Err(Failure::bad_input("a capture is no text for a terminal")
             .hint("name a file with --write, or add `| rackloom decode -`"));
     }
-    let status = StandingRack::named(rack)?.status()?;
+    let mut capture = follow(&StandingRack::named(rack)?.status()?, link)?;
     let frames = if is_stdout {
-        copy(&status, link, &mut io::stdout().lock())?
+        copy(&mut capture, &mut io::stdout().lock())?
     } else {
-        let mut file = File::create(write).map_err(|error| unwritable(&error, write))?;
-        copy(&status, link, &mut file)?
+        // A refused command leaves an earlier file as it is, so the file is opened only now.
+        let mut file = File::create(write).map_err(|error| cannot_write_file(&error, write))?;
+        copy(&mut capture, &mut file)?
     };
     if let Some(frames) = frames {
         print_to_stderr(&format!("{frames} frames of {link}"));
@@ -39,20 +38,13 @@ pub(crate) fn run(arguments: &CaptureArguments) -> Result<Exit, Failure> {
 }
 
 /// Copies the frames of a link to `out`. Returns their number, or `None` if the reader of a pipe has closed it.
-fn copy(status: &RackStatus, link: &str, out: &mut dyn Write) -> Result<Option<u64>, Failure> {
-    let mut capture = follow(status, link)?;
+fn copy(capture: &mut LiveCapture, out: &mut dyn Write) -> Result<Option<u64>, Failure> {
     let interruption =
         Interruption::listen().map_err(|error| Failure::could_not_start("cannot wait for signals", error))?;
     match capture.write_to(out, &interruption) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
         copied => copied.map(Some).map_err(|error| Failure::could_not_start("cannot copy frames", error)),
     }
-}
-
-fn unwritable(error: &io::Error, path: &Path) -> Failure {
-    Failure::bad_input(format!("cannot write this file: {error}"))
-        .at_path(path)
-        .hint("name a file in a folder that exists and that you may write to")
 }
 
 /// `rackloom extcap`: answers Wireshark.
@@ -66,8 +58,9 @@ pub(crate) fn extcap(arguments: &ExtcapArguments) -> Result<Exit, Failure> {
     {
         let (rack, link) = named(interface)?;
         let status = StandingRack::named(rack)?.status()?;
-        let mut fifo = OpenOptions::new().write(true).open(fifo).map_err(|error| unwritable(&error, fifo))?;
-        copy(&status, link, &mut fifo)?;
+        let mut fifo =
+            OpenOptions::new().write(true).open(fifo).map_err(|error| cannot_write_file(&error, fifo))?;
+        copy(&mut follow(&status, link)?, &mut fifo)?;
     }
     Ok(Exit::Pass)
 }

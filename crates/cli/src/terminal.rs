@@ -1,12 +1,13 @@
 //! Terminals: their width, text that is wrapped for it, and colours.
 //!
-//! Text for a file or a pipe is never changed. Tables are not wrapped here: [`crate::present::table`] prints those that are
+//! Text for a file or a pipe is not wrapped. Tables are not wrapped here: [`crate::present::table`] prints those that are
 //! too wide as records.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
+use rackloom_plan::printable_lines;
 use rustix::termios::tcgetwinsize;
 
 /// Narrowest width that is used, in columns. A terminal that is narrower breaks lines itself.
@@ -23,6 +24,9 @@ const LABELS: [(&str, Colour); 5] = [
     ("hint:", Colour::Cyan),
     ("where:", Colour::None),
 ];
+
+/// Last line of the report of a run that has passed.
+pub(crate) const PASSED: &str = "verdict: pass";
 
 /// Width of standard output, as measured when the command began.
 static OUTPUT_COLUMNS: OnceLock<Option<usize>> = OnceLock::new();
@@ -52,12 +56,12 @@ impl Style {
         if stream.is_terminal() && !refused && !is_dumb { Self::Colour } else { Self::Plain }
     }
 
-    pub(crate) fn green(self, text: &str) -> String {
-        self.paint(text, Colour::Green)
-    }
-
-    pub(crate) fn red(self, text: &str) -> String {
-        self.paint(text, Colour::Red)
+    /// Paints the last line of a report, which is its verdict.
+    pub(crate) fn paint_verdict(self, text: &str) -> String {
+        let (before, verdict) = text.rsplit_once('\n').unwrap_or(("", text));
+        let colour = if verdict == PASSED { Colour::Green } else { Colour::Red };
+        let painted = self.paint(verdict, colour);
+        if before.is_empty() { painted } else { format!("{before}\n{painted}") }
     }
 
     fn paint(self, text: &str, colour: Colour) -> String {
@@ -103,13 +107,33 @@ pub(crate) fn output_columns() -> Option<usize> {
     OUTPUT_COLUMNS.get().copied().flatten()
 }
 
-/// Returns true if standard error is a terminal on which a bar beside its message does not fit.
-pub(crate) fn is_too_narrow_for_bars() -> bool {
-    columns_of(&std::io::stderr()).is_some_and(|columns| columns < BAR_COLUMNS_MIN)
+/// Returns the width of standard error in columns, or `None` if it is no terminal.
+pub(crate) fn error_columns() -> Option<usize> {
+    columns_of(&std::io::stderr())
 }
 
-/// Returns a failure or a note as standard error shows it: with colours and wrapped on a terminal, unchanged elsewhere.
+/// Joins the first parts of a message that fit into this width. The first part is always there.
+pub(crate) fn fitting(parts: &[String], columns: Option<usize>) -> String {
+    let mut line = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let longer = if index == 0 { part.clone() } else { format!("{line} · {part}") };
+        if index > 0 && columns.is_some_and(|columns| width(&longer) > columns) {
+            break;
+        }
+        line = longer;
+    }
+    line
+}
+
+/// Returns true if standard error is a terminal on which a bar beside its message does not fit.
+pub(crate) fn is_too_narrow_for_bars() -> bool {
+    error_columns().is_some_and(|columns| columns < BAR_COLUMNS_MIN)
+}
+
+/// Returns a failure or a note as standard error shows it: with colours and wrapped on a terminal. Characters of the text that control a terminal
+/// are replaced.
 pub(crate) fn message(text: &str) -> String {
+    let text = &*printable_lines(text);
     let stderr = std::io::stderr();
     let wrapped = columns_of(&stderr).map(|columns| wrap(text, columns));
     Style::for_stream(&stderr).paint_labels(wrapped.as_deref().unwrap_or(text))
@@ -183,11 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_line_has_whole_parts_of_a_message() {
+        let parts = ["0.4%", "time left unknown", "1.17 ms of virtual time", "0.4 of 100"].map(str::to_owned);
+        assert_eq!(fitting(&parts, Some(60)), "0.4% · time left unknown · 1.17 ms of virtual time");
+        assert_eq!(fitting(&parts, Some(50)), "0.4% · time left unknown · 1.17 ms of virtual time");
+        assert_eq!(fitting(&parts, Some(49)), "0.4% · time left unknown");
+        assert_eq!(fitting(&parts, Some(1)), "0.4%");
+        assert_eq!(fitting(&parts, None), parts.join(" · "));
+    }
+
+    #[test]
     fn colours_take_no_columns() {
-        let painted = Style::Colour.red("fail");
-        assert_eq!(painted, "\x1b[1;31mfail\x1b[0m");
-        assert_eq!(width(&painted), 4);
-        assert_eq!(Style::Plain.red("fail"), "fail");
+        let painted = Style::Colour.paint_verdict("verdict: fail");
+        assert_eq!(painted, "\x1b[1;31mverdict: fail\x1b[0m");
+        assert_eq!(width(&painted), 13);
+        assert_eq!(Style::Plain.paint_verdict("verdict: fail"), "verdict: fail");
+        assert_eq!(Style::Colour.paint_verdict("a\nverdict: pass"), "a\n\x1b[1;32mverdict: pass\x1b[0m");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Text that the command prints. These modules make text; `main` and the commands print it.
 
+mod active_faults;
 mod balance;
 mod device;
 mod faults;
+mod gpu;
 mod ip;
 mod links;
 mod oracles;
@@ -16,6 +18,7 @@ pub(crate) mod table;
 mod traffic;
 mod workload;
 
+pub(crate) use active_faults::{FaultInEffect, active_faults};
 pub(crate) use ip::missing as missing_ip;
 pub(crate) use plan::{members, plan};
 pub(crate) use rackloom_runtime::units;

@@ -11,26 +11,28 @@ use rackloom_jobs::report::{
 };
 
 use rackloom_jobs::OperationPath;
+use rackloom_plan::{printable, printable_lines};
 use rackloom_protocol::DropReason;
 
 use super::balance::balance;
 use super::device::device_use;
 use super::faults::faults as faults_of_script;
+use super::gpu::gpu_use;
 use super::oracles::oracles as rows_of_oracles;
 use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
 use super::workload::results;
-use crate::terminal::Style;
+use crate::terminal::PASSED;
 
 /// Job that is no benchmark: its load says nothing about the links.
 const LITMUS: &str = "litmus";
 /// Maximum number of lines of a section. Further ones are counted.
 const LINES_MAX: usize = 40;
 
-/// Formats the whole report.
-pub(crate) fn report(report: &Report, style: Style) -> String {
+/// Formats the whole report. The verdict is its last line.
+pub(crate) fn report(report: &Report) -> String {
     let sections = [
         faults_of_script(&report.faults),
         oracles(report),
@@ -42,6 +44,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         memory(&report.nodes),
         if report.job == LITMUS { String::new() } else { balance(&report.balance) },
         device_use(&report.device_use),
+        gpu_use(&report.gpu_use),
         links(&report.links),
         retries(&report.links),
         pauses(&report.links),
@@ -54,7 +57,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
     let mut text: String =
         sections.iter().filter(|section| !section.is_empty()).map(|s| format!("{s}\n\n")).collect();
     text += &summary(report);
-    text += &verdict(report, style);
+    text += &verdict(report);
     text
 }
 
@@ -240,7 +243,7 @@ fn marks(links: &[LinkReport]) -> String {
     let worst = links.iter().max_by_key(|link| link.marks.get("marked"));
     format!(
         "marked: {} data frames met a long queue, most of them towards {}; {} arrived with a mark, {} acknowledgements carried marks to their \
-         senders, which do not send more slowly",
+         senders",
         units::count(sum("marked")),
         worst.map_or("-", |link| link.name.as_str()),
         units::count(sum("rx_marked")),
@@ -249,27 +252,48 @@ fn marks(links: &[LinkReport]) -> String {
 }
 
 /// Returns true if an event is shown to people: losses and recoveries, not the first state of each link and
-/// path.
+/// path. A link that is suspect goes down or is up again, which is shown or counted.
 fn is_shown(event: &EventRecord) -> bool {
     let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
     match event.kind.as_str() {
         "node-reached" | "access-refused" | injected::KIND => false,
         "path-changed" => field("from") != "none",
-        "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
+        "link-changed" => field("from") != "init" && field("to") != "suspect" && !is_false_alarm(event),
         _ => true,
     }
 }
 
+/// Returns true if a link was only late: it was suspect, and is up again.
+fn is_false_alarm(event: &EventRecord) -> bool {
+    let is = |name: &str, state: &str| event.fields.get(name).is_some_and(|field| field == state);
+    event.kind == "link-changed" && is("from", "suspect") && is("to", "up")
+}
+
 fn events(report: &Report) -> String {
     let shown: Vec<_> = report.events.iter().filter(|event| is_shown(event)).collect();
+    let alarms = false_alarms(report);
     if shown.is_empty() {
-        return String::new();
+        return alarms;
     }
     let mut table = Table::new(&[Column::Right("at"), Column::Left("seen by"), Column::Left("event")]);
     for event in shown.iter().take(LINES_MAX) {
         table.row([units::time(event.at_ns), event.member.clone(), event.text.clone()]);
     }
-    table.render() + &omitted(shown.len(), "events")
+    let more = if alarms.is_empty() { alarms } else { format!("\n{alarms}") };
+    table.render() + &omitted(shown.len(), "events") + &more
+}
+
+/// Formats the number of links' ends that were suspect for a while and are not in the table.
+fn false_alarms(report: &Report) -> String {
+    match report.events.iter().filter(|event| is_false_alarm(event)).count() {
+        0 => String::new(),
+        1 => "1 port was suspect for a while and came up again without going down; --json has it".to_owned(),
+        count => {
+            format!(
+                "{count} times a port was suspect for a while and came up again without going down; --json has them"
+            )
+        }
+    }
 }
 
 fn losses(report: &Report) -> String {
@@ -293,7 +317,8 @@ fn losses(report: &Report) -> String {
 
 /// Formats notes: facts that a reader should know and that are no failures.
 fn notes(report: &Report) -> String {
-    let lines: Vec<_> = report.notes.iter().take(LINES_MAX).map(|note| format!("note: {note}")).collect();
+    let lines: Vec<_> =
+        report.notes.iter().take(LINES_MAX).map(|note| format!("note: {}", printable(note))).collect();
     lines.join("\n") + &omitted(report.notes.len(), "notes")
 }
 
@@ -323,19 +348,20 @@ fn summary(report: &Report) -> String {
     text
 }
 
-fn verdict(report: &Report, style: Style) -> String {
+fn verdict(report: &Report) -> String {
     let mut text = String::new();
     for failure in report.failures.iter().take(LINES_MAX) {
-        let _ = writeln!(text, "  {failure}");
+        // All lines of a failure are indented.
+        let _ = writeln!(text, "  {}", printable_lines(failure).replace('\n', "\n  "));
     }
     if report.failures.len() > LINES_MAX {
         text += omitted(report.failures.len(), "failures").trim_start_matches('\n');
         text.push('\n');
     }
     match report.verdict {
-        Verdict::Pass => text + &style.green("verdict: pass"),
-        Verdict::Fail => text + &style.red("verdict: fail"),
-        Verdict::CouldNotTell => text + &style.red("verdict: could not tell"),
-        Verdict::Starved => text + &style.red("verdict: starved"),
+        Verdict::Pass => text + PASSED,
+        Verdict::Fail => text + "verdict: fail",
+        Verdict::CouldNotTell => text + "verdict: could not tell",
+        Verdict::Starved => text + "verdict: starved",
     }
 }

@@ -4,6 +4,7 @@ use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
+use super::active_faults::active_faults;
 use super::ip::interfaces;
 use super::links::{carried, links, paths};
 use super::submitted::jobs_and_tenants;
@@ -35,8 +36,8 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
 /// Formats faults in effect, scripted and injected.
 fn faults(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[Column::Left("active fault"), Column::Left("at"), Column::Right("age")]);
-    for fault in &status.faults {
-        table.row([fault.what.clone(), fault.member.clone(), units::time(fault.age_ns)]);
+    for fault in active_faults(&status.faults) {
+        table.row([fault.what.to_owned(), fault.members.join(" "), units::time(fault.age_ns)]);
     }
     (!status.faults.is_empty()).then(|| table.render())
 }
@@ -101,7 +102,7 @@ fn verdict_name(verdict: Verdict) -> &'static str {
 pub(crate) fn members_status(status: &RackStatus) -> String {
     let is_special = status.members.iter().any(|member| held(member).is_some());
     let mut columns = vec![
-        Column::Left("node"),
+        Column::Left("member"),
         Column::Left("role"),
         Column::Right("process"),
         Column::Left("server"),

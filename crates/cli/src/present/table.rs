@@ -3,6 +3,7 @@
 //! A table that is wider than the terminal becomes records: a group of `title: value` lines for each row.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Row, Table as Grid, presets};
+use rackloom_plan::printable;
 
 use crate::terminal;
 
@@ -43,9 +44,11 @@ impl Table {
         Self { grid, alignments }
     }
 
+    /// Adds a row. A cell is one line, also if its text has several.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells = cells.into_iter().zip(&self.alignments);
-        self.grid.add_row(cells.map(|(text, alignment)| Cell::new(text).set_alignment(*alignment)));
+        self.grid
+            .add_row(cells.map(|(text, alignment)| Cell::new(printable(&text)).set_alignment(*alignment)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -20,9 +20,13 @@ pub(super) fn results(report: Option<&WorkloadReport>) -> String {
 }
 
 fn iteration(report: &WorkloadReport) -> String {
-    let mut table = Table::new(&[
-        Column::Left("workload"),
-        Column::Right("ranks"),
+    let with_operations = report.ranks.len() as u64;
+    // Reports of earlier versions state only ranks with operations.
+    let ranks = report.ranks_stated.max(with_operations);
+    let active = (with_operations < ranks).then_some("with operations");
+    let mut columns = vec![Column::Left("workload"), Column::Right("ranks")];
+    columns.extend(active.map(Column::Right));
+    columns.extend([
         Column::Right("operations"),
         Column::Right("messages"),
         Column::Right("bytes"),
@@ -31,9 +35,10 @@ fn iteration(report: &WorkloadReport) -> String {
         Column::Right("exposed p50"),
         Column::Right("exposed max"),
     ]);
-    table.row([
-        report.name.clone(),
-        units::count(report.ranks.len() as u64),
+    let mut table = Table::new(&columns);
+    let mut cells = vec![report.name.clone(), units::count(ranks)];
+    cells.extend(active.map(|_| units::count(with_operations)));
+    cells.extend([
         units::count(report.operations),
         units::count(report.messages),
         units::bytes(report.bytes),
@@ -42,6 +47,7 @@ fn iteration(report: &WorkloadReport) -> String {
         units::time(report.exposed_median_ns),
         units::time(report.exposed_max_ns),
     ]);
+    table.row(cells);
     table.render()
 }
 

@@ -1,5 +1,6 @@
 //! Keys of the live view.
 
+use rackloom_plan::faults::FaultScript;
 use rackloom_runtime::standing::StandingRack;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -11,7 +12,7 @@ pub(super) const KEYS: [(&str, &str); 14] = [
     ("Tab", "next table"),
     ("Up, Down, PgUp, PgDn", "select a row"),
     ("s", "order by the next column"),
-    ("r", "reverse the order"),
+    ("r", "reverse the order of the table"),
     ("/", "filter by text; Enter ends, Esc clears"),
     ("Space", "pause"),
     ("d", "link: down for 2 s"),
@@ -48,14 +49,16 @@ impl Action {
     /// Carries the action out on a connection of its own. Returns a line about its result.
     pub(super) fn carry_out(&self, rack: &str) -> String {
         let done = StandingRack::named(rack).and_then(|rack| match self {
-            Self::Inject(event) => {
-                let script = format!("name: top\nevents:\n  - {{{event}}}\n");
-                rack.inject(script, true).map(|_| format!("injected: {event}"))
-            }
+            Self::Inject(event) => rack.inject(script_of(event), true).map(|_| format!("injected: {event}")),
             Self::Heal => rack.end_faults().map(|()| "all faults end".to_owned()),
         });
         done.unwrap_or_else(|failure| failure.to_string().replace('\n', " "))
     }
+}
+
+/// Returns the script of one event. Its name makes the event one that no file states, so that it is shown without a line.
+fn script_of(event: &str) -> String {
+    format!("name: {}\nevents:\n  - {{{event}}}\n", FaultScript::INJECTED)
 }
 
 /// Applies a key to the model.
@@ -93,7 +96,7 @@ fn normal(model: &mut Model, code: KeyCode) -> Effect {
         KeyCode::PageUp => *selected = selected.saturating_sub(PAGE),
         KeyCode::PageDown => *selected = (*selected + PAGE).min(last),
         KeyCode::Char('s') => model.order[pane] = (model.order[pane] + 1) % ORDERS[pane],
-        KeyCode::Char('r') => model.is_reversed = !model.is_reversed,
+        KeyCode::Char('r') => model.is_reversed[pane] = !model.is_reversed[pane],
         KeyCode::Char(' ') => model.is_paused = !model.is_paused,
         KeyCode::Char('/') => model.mode = Mode::Filter,
         KeyCode::Char('?') => model.mode = Mode::Help,
@@ -138,6 +141,8 @@ fn filter(model: &mut Model, code: KeyCode) {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::Plan;
+
     use super::super::model::tests::model;
     use super::*;
 
@@ -169,6 +174,27 @@ mod tests {
         press(&mut model, KeyCode::Down);
         press(&mut model, KeyCode::Char('k'));
         assert_eq!(model.mode, Mode::Confirm(Action::Inject("what: kill, where: n1".into())));
+    }
+
+    #[test]
+    fn an_order_is_reversed_in_the_table_that_has_the_keys() {
+        let mut model = model();
+        press(&mut model, KeyCode::Char('r'));
+        assert_eq!(model.links()[0].name, "n1->n0");
+        assert_eq!(model.members()[0].name, "n0");
+        press(&mut model, KeyCode::Tab);
+        press(&mut model, KeyCode::Char('r'));
+        assert_eq!((&*model.links()[0].name, &*model.members()[0].name), ("n1->n0", "n1"));
+    }
+
+    #[test]
+    fn a_fault_of_a_key_is_an_event_that_no_file_states() {
+        let plan = "name: pair\nshape: {full-mesh: {nodes: 2}}\n";
+        let plan = Plan::parse(plan, "rack.yaml").expect("a rack");
+        for event in ["what: loss, where: n0--n1, rate: 1%", "what: kill, where: n1"] {
+            let script = FaultScript::parse(&script_of(event), "script", &plan).expect("a script");
+            assert!(script.events[0].name().ends_with(" (injected)"), "{}", script.events[0].name());
+        }
     }
 
     #[test]

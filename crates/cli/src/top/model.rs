@@ -2,10 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rackloom_control::links::{LinkCounters, LinkStatus};
-use rackloom_control::request::{ActiveFault, EventList, MemberStatus, RackStatus};
+use rackloom_control::links::{LinkCounters, LinkRate, LinkStatus};
+use rackloom_control::report::balance::with_preambles;
+use rackloom_control::request::{EventList, MemberStatus, RackStatus};
 use rackloom_jobs::report::EventRecord;
 use rackloom_runtime::standing::RackEvent;
+
+use crate::present::{FaultInEffect, active_faults};
 
 /// Number of rates that a history keeps, one per status.
 pub(super) const HISTORY: usize = 32;
@@ -84,6 +87,13 @@ pub(super) struct MemberRow {
     pub(super) links: String,
 }
 
+impl LinkRow {
+    /// Returns the frames and packets that were sent again.
+    pub(super) fn sent_again(&self) -> Option<u64> {
+        self.replayed.map(|replayed| replayed.saturating_add(self.retransmitted.unwrap_or(0)))
+    }
+}
+
 /// State of the live view.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -102,7 +112,8 @@ pub(super) struct Model {
     pub(super) filter: String,
     /// Number of the column by which rows are ordered, by pane.
     pub(super) order: [usize; 3],
-    pub(super) is_reversed: bool,
+    /// True if the order of a pane is reversed, by pane.
+    pub(super) is_reversed: [bool; 3],
     pub(super) is_paused: bool,
     /// Selected row, by pane.
     pub(super) selected: [usize; 3],
@@ -124,7 +135,7 @@ impl Model {
             mode: Mode::default(),
             filter: String::new(),
             order: [0; 3],
-            is_reversed: false,
+            is_reversed: [false; 3],
             is_paused: false,
             selected: [0; 3],
         };
@@ -147,11 +158,13 @@ impl Model {
             return;
         }
         let earlier = std::mem::replace(&mut self.status, status);
+        let (links, members) = (std::mem::take(&mut self.links), std::mem::take(&mut self.members));
         self.make_rows(Some(&earlier));
+        self.keep_rates(&earlier, &links, &members);
         let mut total = 0;
         for row in &mut self.links {
             let rate = row.bytes_per_s.unwrap_or(0);
-            total += rate;
+            total = rate.saturating_add(total);
             let history = self.histories.entry(row.name.clone()).or_default();
             push(history, rate);
             row.history.clone_from(history);
@@ -162,7 +175,6 @@ impl Model {
     /// Makes the rows of the status, with rates since the earlier one.
     fn make_rows(&mut self, earlier: Option<&RackStatus>) {
         let links = earlier.map_or(&[][..], |status| &status.links);
-        let links: HashMap<&str, &LinkStatus> = links.iter().map(|link| (link.name.as_str(), link)).collect();
         let is_down =
             |member: &MemberStatus, link: u16| member.links_up.is_none() || member.links_down.contains(&link);
         let members: HashMap<&str, &MemberStatus> =
@@ -171,17 +183,40 @@ impl Model {
             let ends = [&link.from, &link.to].map(|end| members.get(end.as_str()));
             ends.into_iter().all(|end| end.is_some_and(|end| !is_down(end, link.link)))
         };
-        let rows = self.status.links.iter();
-        let rows = rows.map(|link| link_row(link, links.get(link.name.as_str()).copied(), is_up(link)));
+        let rows = self.status.links.iter().enumerate();
+        let before = |index: usize, name: &str| counterpart(links, index, |link| link.name == name);
+        let rows = rows.map(|(index, link)| link_row(link, before(index, &link.name), is_up(link)));
         self.links = rows.collect();
-        let before = earlier.map_or(&[][..], |status| &status.members);
-        let before: HashMap<&str, &MemberStatus> =
-            before.iter().map(|member| (member.name.as_str(), member)).collect();
-        let elapsed_ns = earlier.map_or(0, |earlier| self.status.uptime_ns.saturating_sub(earlier.uptime_ns));
-        let rows = self.status.members.iter();
-        let rows =
-            rows.map(|member| member_row(member, before.get(member.name.as_str()).copied(), elapsed_ns));
+        let members = earlier.map_or(&[][..], |status| &status.members);
+        let before = |index: usize, name: &str| counterpart(members, index, |member| member.name == name);
+        let rows = self.status.members.iter().enumerate();
+        let rows = rows.map(|(index, member)| member_row(member, before(index, &member.name)));
         self.members = rows.collect();
+    }
+
+    /// Keeps the rates of members whose counters are those of the earlier status: they were read at one time. `links`, `members`: rows of that status.
+    fn keep_rates(&mut self, earlier: &RackStatus, links: &[LinkRow], members: &[MemberRow]) {
+        let at_ns = |link: &LinkStatus| link.sent.as_ref().map(|sent| sent.at_ns);
+        for (index, (row, link)) in self.links.iter_mut().zip(&self.status.links).enumerate() {
+            let before = counterpart(&earlier.links, index, |before| before.name == link.name);
+            let is_one_sample =
+                before.is_some_and(|before| at_ns(before).is_some() && at_ns(before) == at_ns(link));
+            if let (true, Some(old)) = (is_one_sample, counterpart(links, index, |old| old.name == row.name))
+            {
+                (row.bytes_per_s, row.frames_per_s, row.share) =
+                    (old.bytes_per_s, old.frames_per_s, old.share);
+            }
+        }
+        for (index, (row, member)) in self.members.iter_mut().zip(&self.status.members).enumerate() {
+            let before = counterpart(&earlier.members, index, |before| before.name == member.name);
+            let is_one_sample =
+                before.is_some_and(|before| before.at_ns.is_some() && before.at_ns == member.at_ns);
+            if let (true, Some(old)) =
+                (is_one_sample, counterpart(members, index, |old| old.name == row.name))
+            {
+                row.processor = old.processor;
+            }
+        }
     }
 
     /// Adds an event, unless the view is paused.
@@ -210,8 +245,8 @@ impl Model {
         (self.total.back().copied(), &self.total)
     }
 
-    pub(super) fn faults(&self) -> &[ActiveFault] {
-        &self.status.faults
+    pub(super) fn faults(&self) -> Vec<FaultInEffect<'_>> {
+        active_faults(&self.status.faults)
     }
 
     pub(super) const fn missed(&self) -> u64 {
@@ -220,33 +255,36 @@ impl Model {
 
     /// Returns the events that the filter leaves, latest first.
     pub(super) fn events(&self) -> Vec<&EventRecord> {
-        let fits =
-            |event: &&EventRecord| self.fits(&format!("{} {} {}", event.member, event.kind, event.text));
+        let fits = |event: &&EventRecord| {
+            self.filter.is_empty() || self.fits(&format!("{} {} {}", event.member, event.kind, event.text))
+        };
         self.events.iter().rev().filter(fits).collect()
     }
 
     /// Returns the rows of links that the filter leaves, in order.
-    pub(super) fn links(&self) -> Vec<LinkRow> {
-        let mut rows: Vec<_> = self.links.iter().filter(|row| self.fits(&row.name)).cloned().collect();
+    pub(super) fn links(&self) -> Vec<&LinkRow> {
+        let mut rows: Vec<_> = self.links.iter().filter(|row| self.fits(&row.name)).collect();
         let key = |row: &LinkRow| match self.order[Pane::Links as usize] {
             1 => row.bytes_per_s,
             2 => row.lost,
-            3 => row.replayed.map(|replayed| replayed + row.retransmitted.unwrap_or(0)),
+            3 => row.sent_again(),
             4 => row.credit_waits,
             _ => None,
         };
         // Greatest first; rows with equal values keep the order of the plan.
         rows.sort_by_key(|row| std::cmp::Reverse(key(row).unwrap_or(0)));
-        if self.is_reversed {
+        if self.is_reversed[Pane::Links as usize] {
             rows.reverse();
         }
         rows
     }
 
     /// Returns the rows of members that the filter leaves, in order.
-    pub(super) fn members(&self) -> Vec<MemberRow> {
-        let fits = |row: &&MemberRow| self.fits(&format!("{} {} {}", row.name, row.role, row.state));
-        let mut rows: Vec<_> = self.members.iter().filter(fits).cloned().collect();
+    pub(super) fn members(&self) -> Vec<&MemberRow> {
+        let fits = |row: &&MemberRow| {
+            self.filter.is_empty() || self.fits(&format!("{} {} {}", row.name, row.role, row.state))
+        };
+        let mut rows: Vec<_> = self.members.iter().filter(fits).collect();
         let key = |row: &MemberRow| match self.order[Pane::Members as usize] {
             1 => row.processor.map(|share| (share * 1e6) as u64),
             2 => row.memory_bytes,
@@ -254,7 +292,7 @@ impl Model {
             _ => None,
         };
         rows.sort_by_key(|row| std::cmp::Reverse(key(row).unwrap_or(0)));
-        if self.is_reversed {
+        if self.is_reversed[Pane::Members as usize] {
             rows.reverse();
         }
         rows
@@ -274,6 +312,11 @@ impl Model {
     }
 }
 
+/// Returns the entry that `is_it` finds. Most lists have one order, so the entry at `index` is tried first.
+fn counterpart<T>(list: &[T], index: usize, is_it: impl Fn(&T) -> bool) -> Option<&T> {
+    list.get(index).filter(|entry| is_it(entry)).or_else(|| list.iter().find(|entry| is_it(entry)))
+}
+
 /// Returns the name of a direction's link in fault scripts: `n0->n1#1` is on `n0--n1#1`.
 fn link_name(link: &LinkStatus) -> String {
     let number = link.name.split_once('#').map_or_else(String::new, |(_, number)| format!("#{number}"));
@@ -284,9 +327,13 @@ fn link_name(link: &LinkStatus) -> String {
 fn link_row(link: &LinkStatus, earlier: Option<&LinkStatus>, is_up: bool) -> LinkRow {
     let rate = link.sent.as_ref().zip(earlier.and_then(|earlier| earlier.sent.as_ref()));
     let rate = rate.and_then(|(sent, before)| sent.rate_since(before));
-    let share = rate.and_then(|rate| Some(rate.bytes_per_s as f64 * 8.0 / link.rate_bits_per_s? as f64));
+    let load_per_s = |rate: &LinkRate| with_preambles(rate.bytes_per_s, rate.frames_per_s);
+    let share = rate.and_then(|rate| Some(load_per_s(&rate) as f64 * 8.0 / link.rate_bits_per_s? as f64));
     let of_sender = |count: fn(&LinkCounters) -> u64| link.sent.as_ref().map(count);
-    let dropped = link.dropped.as_ref().map(|dropped| dropped.values().sum::<u64>());
+    let dropped = link
+        .dropped
+        .as_ref()
+        .map(|dropped| dropped.values().fold(0, |sum: u64, count| sum.saturating_add(*count)));
     LinkRow {
         name: link.name.clone(),
         link: link_name(link),
@@ -302,16 +349,18 @@ fn link_row(link: &LinkStatus, earlier: Option<&LinkStatus>, is_up: bool) -> Lin
     }
 }
 
-/// Returns the row of a member, with its use of a processor since an earlier status of it.
-fn member_row(member: &MemberStatus, earlier: Option<&MemberStatus>, elapsed_ns: u64) -> MemberRow {
-    let spent = earlier
-        .filter(|before| before.pid == member.pid)
-        .and_then(|before| member.processor_ns?.checked_sub(before.processor_ns?));
+/// Returns the row of a member, with its use of a processor since an earlier status of it. Both times are those at which the member read its figures.
+fn member_row(member: &MemberStatus, earlier: Option<&MemberStatus>) -> MemberRow {
+    let earlier = earlier.filter(|before| before.pid == member.pid);
+    let since =
+        |now: Option<u64>, of: fn(&MemberStatus) -> Option<u64>| now?.checked_sub(earlier.and_then(of)?);
+    let spent_ns = since(member.processor_ns, |before| before.processor_ns);
+    let elapsed_ns = since(member.at_ns, |before| before.at_ns).filter(|elapsed_ns| *elapsed_ns > 0);
     MemberRow {
         name: member.name.clone(),
         role: member.role.clone(),
         state: member.state.clone(),
-        processor: spent.filter(|_| elapsed_ns > 0).map(|spent| spent as f64 / elapsed_ns as f64),
+        processor: spent_ns.zip(elapsed_ns).map(|(spent, elapsed)| spent as f64 / elapsed as f64),
         memory_bytes: member.memory_used_bytes,
         incarnation: member.incarnation,
         links: format!(
@@ -351,6 +400,7 @@ pub(super) mod tests {
         };
         let member = |name: &str| {
             MemberStatus {
+            at_ns: Some(at_ns),
             processor_ns: Some(at_ns / 4),
             incarnation: Some(7),
             ..serde_json::from_value(serde_json::json!({
@@ -383,9 +433,27 @@ pub(super) mod tests {
         let model = model();
         let rows = model.links();
         assert_eq!((rows[0].bytes_per_s, rows[0].frames_per_s), (Some(500_000_000), Some(500_000)));
-        assert_eq!((rows[0].share, rows[0].link.as_str()), (Some(0.5), "n0--n1"));
+        assert_eq!((rows[0].share, rows[0].link.as_str()), (Some(0.51), "n0--n1"), "with preambles and gaps");
         assert_eq!(model.members()[0].processor, Some(0.25));
         assert_eq!(model.total().0, Some(500_000_000));
+    }
+
+    #[test]
+    fn rates_stay_until_there_are_later_counters() {
+        let mut model = model();
+        // The members have not written since, and the supervisor is half a second later.
+        let again = RackStatus { uptime_ns: 3_500_000_000, ..status(3, 1_000_000_000) };
+        model.update(again);
+        assert_eq!((model.links()[0].bytes_per_s, model.links()[0].share), (Some(500_000_000), Some(0.51)));
+        assert_eq!(model.members()[0].processor, Some(0.25));
+        model.update(status(4, 1_250_000_000));
+        assert_eq!(model.links()[0].bytes_per_s, Some(250_000_000));
+        let mut silent = status(5, 0);
+        silent.links[0].sent = None;
+        (silent.members[0].at_ns, silent.members[0].processor_ns) = (None, None);
+        model.update(silent.clone());
+        model.update(silent);
+        assert_eq!((model.links()[0].bytes_per_s, model.members()[0].processor), (None, None));
     }
 
     #[test]
@@ -393,8 +461,9 @@ pub(super) mod tests {
         let mut model = model();
         model.order[Pane::Links as usize] = 1;
         assert_eq!(model.links()[0].name, "n0->n1");
-        model.is_reversed = true;
+        model.is_reversed[Pane::Links as usize] = true;
         assert_eq!(model.links()[0].name, "n1->n0");
+        assert_eq!(model.members()[0].name, "n0", "the other table keeps its order");
         model.filter = "N1->".into();
         assert_eq!(model.links().len(), 1);
     }

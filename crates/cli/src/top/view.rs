@@ -1,16 +1,20 @@
 //! Drawing of the live view. It changes nothing but the selection, which is limited to the rows that exist.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 
+use rackloom_plan::printable;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
+use super::columns::{self, Cells, Column, parts};
 use super::keys::KEYS;
-use super::model::{LinkRow, MemberRow, Mode, Model, Pane};
-use crate::present::units;
+use super::model::{Mode, Model, Pane};
+use crate::present::{FaultInEffect, units};
 
 /// Cells of a bar of utilisation.
 const BAR: usize = 10;
@@ -49,17 +53,12 @@ impl Look {
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, look: &Look) {
     let faults = model.faults().len().min(3) as u16;
-    let fill = |pane: Pane| if model.pane == pane { Constraint::Fill(3) } else { Constraint::Fill(1) };
-    let events = if model.pane == Pane::Events { Constraint::Fill(3) } else { Constraint::Length(5) };
-    let areas = Layout::vertical([
-        Constraint::Length(2),
-        fill(Pane::Links),
-        fill(Pane::Members),
-        Constraint::Length(if faults > 0 { faults + 1 } else { 0 }),
-        events,
-        Constraint::Length(1),
-    ])
-    .split(frame.area());
+    let faults_height = if faults > 0 { faults + 1 } else { 0 };
+    // A table has a title and heads.
+    let wanted = [model.links().len(), model.members().len()].map(|rows| rows.min(1000) as u16 + 2);
+    let space = frame.area().height.saturating_sub(3 + faults_height);
+    let [links_height, members_height, events_height] = heights(space, wanted, model.pane);
+    let areas = parts(frame.area(), [2, links_height, members_height, faults_height, events_height, 1]);
     head(frame, areas[0], model, *look);
     links(frame, areas[1], model, *look);
     members(frame, areas[2], model, *look);
@@ -71,6 +70,37 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, look: &Look) {
     if model.mode == Mode::Help {
         help(frame);
     }
+    clean(frame);
+}
+
+/// Removes characters that control a terminal or the direction of text. The library leaves those without a width in the cell before them.
+fn clean(frame: &mut Frame<'_>) {
+    for cell in &mut frame.buffer_mut().content {
+        if let Cow::Owned(_) = printable(cell.symbol()) {
+            let kept: String = cell
+                .symbol()
+                .chars()
+                .filter(|one| printable(one.encode_utf8(&mut [0; 4])).starts_with(*one))
+                .collect();
+            cell.set_symbol(&kept);
+        }
+    }
+}
+
+/// Returns the heights of links, members and events, which share `space`. Tables get the heights that they want, and events the rest, but at
+/// least a fifth. If that is too little, the pane in use gets most of it.
+fn heights(space: u16, wanted: [u16; 2], pane: Pane) -> [u16; 3] {
+    let events = if pane == Pane::Events { space / 2 } else { (space / 5).max(2) }.min(space);
+    let tables = space - events;
+    let [links, members] = wanted;
+    if links + members <= tables {
+        return [links, members, space - links - members];
+    }
+    let small = tables.div_ceil(3);
+    let share = if pane == Pane::Members { small } else { tables - small };
+    // What one table leaves is for the other.
+    let links = links.min(share.max(tables.saturating_sub(members)));
+    [links, tables - links, events]
 }
 
 fn head(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
@@ -114,7 +144,7 @@ fn head(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
 fn spark(history: &VecDeque<u64>, look: Look) -> String {
     let most = history.iter().copied().max().unwrap_or(0).max(1);
     let steps = if look.has_blocks { STEPS } else { PLAIN_STEPS };
-    history.iter().map(|value| steps[(value * 7).div_ceil(most).min(7) as usize]).collect()
+    history.iter().map(|value| steps[value.saturating_mul(7).div_ceil(most).min(7) as usize]).collect()
 }
 
 /// Returns a bar for a share from 0 to 1.
@@ -135,122 +165,136 @@ fn titled(title: &str, pane: Option<Pane>, model: &Model) -> Block<'static> {
 /// Returns the title of a pane with the column of its order.
 fn ordered(name: &str, pane: Pane, columns: &[&str], count: usize, model: &Model) -> String {
     let by = columns.get(model.order[pane as usize]).copied().unwrap_or("plan");
-    let direction = if model.is_reversed { ", reversed" } else { "" };
+    let direction = if model.is_reversed[pane as usize] { ", reversed" } else { "" };
     let filter = if model.filter.is_empty() { String::new() } else { format!(", with \"{}\"", model.filter) };
     format!("{name} {count} by {by}{direction}{filter}")
 }
 
-fn show(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: Pane, table: Table<'_>, rows: usize) {
-    let mut state = TableState::default();
-    if model.pane == pane && rows > 0 {
-        state.select(Some(model.selected[pane as usize].min(rows - 1)));
+/// Rows of a table that its area shows. Cells are made for these alone.
+struct Shown {
+    rows: Range<usize>,
+    /// Selected row among them, if the table has the keys.
+    selected: Option<usize>,
+}
+
+impl Shown {
+    /// Returns the first rows, or those that end with the selected one. `count`: number of all rows.
+    fn of(area: Rect, model: &Model, pane: Pane, count: usize) -> Self {
+        // Title and header take a line each.
+        let space = usize::from(area.height.saturating_sub(2));
+        let selected =
+            (model.pane == pane && count > 0).then(|| model.selected[pane as usize].min(count - 1));
+        let first = selected.map_or(0, |selected| (selected + 1).saturating_sub(space)).min(count);
+        let rows = first..first.saturating_add(space).min(count);
+        let selected = selected.and_then(|selected| selected.checked_sub(first));
+        Self { selected: selected.filter(|index| *index < rows.len()), rows }
     }
-    let marked = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED)).column_spacing(1);
-    frame.render_stateful_widget(marked, area, &mut state);
+}
+
+/// Draws a table under its title. `row`: cells of the row with this index.
+fn table<const N: usize>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: Block<'_>,
+    columns: [Column; N],
+    shown: Shown,
+    row: impl Fn(usize) -> Cells<N>,
+) {
+    let inner = title.inner(area);
+    frame.render_widget(title, area);
+    columns::draw(frame.buffer_mut(), inner, columns, shown.rows.map(row), shown.selected);
 }
 
 fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
-fn right(text: String) -> ratatui::text::Text<'static> {
-    ratatui::text::Text::from(text).right_aligned()
+/// Returns the width of the longest name, within limits.
+fn width_of<'n>(names: impl Iterator<Item = &'n String>, least: usize, most: usize) -> u16 {
+    names.map(|name| name.chars().count()).max().unwrap_or(0).clamp(least, most) as u16
 }
 
 fn links(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
     let rows = model.links();
-    let columns = ["plan", "rate", "lost", "sent again", "credit waits"];
-    let title = ordered("links", Pane::Links, &columns, rows.len(), model);
-    let row = |row: &LinkRow| {
-        let again = row.replayed.map(|replayed| replayed + row.retransmitted.unwrap_or(0));
+    let orders = ["plan", "rate", "lost", "sent again", "credit waits"];
+    let title = ordered("links", Pane::Links, &orders, rows.len(), model);
+    let cells = |index: usize| {
+        let row = rows[index];
         let is_bad = !row.is_up || row.lost.is_some_and(|lost| lost > 0);
-        let style = if is_bad { look.bad() } else { Style::new() };
-        Row::new([
-            ratatui::text::Text::from(row.name.clone()),
-            ratatui::text::Text::from(if row.is_up { "up" } else { "DOWN" }),
-            right(or_dash(row.bytes_per_s, units::rate)),
-            ratatui::text::Text::from(row.share.map_or_else(String::new, |share| bar(share, look))),
-            right(row.share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}%", share * 100.0))),
-            right(or_dash(row.frames_per_s, units::count)),
-            right(or_dash(row.lost, units::count)),
-            right(or_dash(again, units::count)),
-            right(or_dash(row.credit_waits, units::count)),
-            ratatui::text::Text::from(spark(&row.history, look)),
-        ])
-        .style(style)
+        Cells {
+            texts: [
+                row.name.clone(),
+                if row.is_up { "up" } else { "DOWN" }.to_owned(),
+                or_dash(row.bytes_per_s, units::rate),
+                row.share.map_or_else(String::new, |share| bar(share, look)),
+                row.share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}%", share * 100.0)),
+                or_dash(row.frames_per_s, units::count),
+                or_dash(row.lost, units::count),
+                or_dash(row.sent_again(), units::count),
+                or_dash(row.credit_waits, units::count),
+                spark(&row.history, look),
+            ],
+            style: if is_bad { look.bad() } else { Style::new() },
+        }
     };
-    let names = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(4).clamp(4, 16) as u16;
-    let widths = [
-        Constraint::Length(names),
-        Constraint::Length(4),
-        Constraint::Length(10),
-        Constraint::Length(BAR as u16),
-        Constraint::Length(4),
-        Constraint::Length(8),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(7),
-        Constraint::Fill(1),
+    let columns = [
+        Column::left("link", width_of(rows.iter().map(|row| &row.name), 4, 16), 0),
+        Column::left("", 4, 1),
+        Column::right("rate", 10, 2),
+        Column::left("use", BAR as u16, 7),
+        Column::right("", 4, 3),
+        Column::right("frames/s", 8, 6),
+        Column::right("lost", 6, 4),
+        Column::right("again", 6, 5),
+        Column::right("credits", 7, 8),
+        Column::rest("history", 9),
     ];
-    let heads = ["link", "", "rate", "use", "", "frames/s", "lost", "again", "credits", "history"];
-    let aligned = heads.iter().enumerate().map(|(index, head)| {
-        let text = ratatui::text::Text::from(*head);
-        if matches!(index, 2 | 5..=8) { text.right_aligned() } else { text }
-    });
-    let header = Row::new(aligned).style(Style::new().add_modifier(Modifier::UNDERLINED));
-    let table = Table::new(rows.iter().map(row), widths);
-    let table = table.header(header).block(titled(&title, Some(Pane::Links), model));
-    show(frame, area, model, Pane::Links, table, rows.len());
+    let shown = Shown::of(area, model, Pane::Links, rows.len());
+    table(frame, area, titled(&title, Some(Pane::Links), model), columns, shown, cells);
 }
 
 fn members(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
     let rows = model.members();
-    let columns = ["plan", "processor", "memory", "incarnation"];
-    let title = ordered("members", Pane::Members, &columns, rows.len(), model);
-    let row = |row: &MemberRow| {
-        let style = if matches!(row.state.as_str(), "lost" | "silent") { look.bad() } else { Style::new() };
-        Row::new([
-            ratatui::text::Text::from(row.name.clone()),
-            ratatui::text::Text::from(row.role.clone()),
-            ratatui::text::Text::from(row.state.clone()),
-            right(row.processor.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))),
-            right(or_dash(row.memory_bytes, units::bytes)),
-            right(row.links.clone()),
-            ratatui::text::Text::from(or_dash(row.incarnation, |incarnation| format!("{incarnation:x}"))),
-        ])
-        .style(style)
+    let orders = ["plan", "processor", "memory", "incarnation"];
+    let title = ordered("members", Pane::Members, &orders, rows.len(), model);
+    let cells = |index: usize| {
+        let row = rows[index];
+        let is_bad = matches!(row.state.as_str(), "lost" | "silent");
+        Cells {
+            texts: [
+                row.name.clone(),
+                row.role.clone(),
+                row.state.clone(),
+                row.processor.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0)),
+                or_dash(row.memory_bytes, units::bytes),
+                row.links.clone(),
+                or_dash(row.incarnation, |incarnation| format!("{incarnation:x}")),
+            ],
+            style: if is_bad { look.bad() } else { Style::new() },
+        }
     };
-    let names = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(4).clamp(6, 20) as u16;
-    let widths = [
-        Constraint::Length(names),
-        Constraint::Length(8),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(10),
-        Constraint::Length(7),
-        Constraint::Fill(1),
+    let columns = [
+        Column::left("member", width_of(rows.iter().map(|row| &row.name), 6, 20), 0),
+        Column::left("role", 8, 5),
+        Column::left("state", 9, 1),
+        Column::right("processor", 9, 2),
+        Column::right("memory", 10, 3),
+        Column::right("links", 7, 4),
+        Column::rest("incarnation", 6),
     ];
-    let heads = ["member", "role", "state", "processor", "memory", "links", "incarnation"];
-    let aligned = heads.iter().enumerate().map(|(index, head)| {
-        let text = ratatui::text::Text::from(*head);
-        if matches!(index, 3..=5) { text.right_aligned() } else { text }
-    });
-    let header = Row::new(aligned).style(Style::new().add_modifier(Modifier::UNDERLINED));
-    let table = Table::new(rows.iter().map(row), widths);
-    let table = table.header(header).block(titled(&title, Some(Pane::Members), model));
-    show(frame, area, model, Pane::Members, table, rows.len());
+    let shown = Shown::of(area, model, Pane::Members, rows.len());
+    table(frame, area, titled(&title, Some(Pane::Members), model), columns, shown, cells);
 }
 
 fn draw_faults(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
     let space = usize::from(area.height.saturating_sub(1));
-    let line = |fault: &rackloom_control::request::ActiveFault| {
-        Line::styled(
-            format!("{} at {}, for {}", fault.what, fault.member, units::time(fault.age_ns)),
-            look.bad(),
-        )
+    let line = |fault: &FaultInEffect<'_>| {
+        let members = fault.members.join(", ");
+        Line::styled(format!("{} at {members}, {} ago", fault.what, units::time(fault.age_ns)), look.bad())
     };
-    let mut lines: Vec<_> = model.faults().iter().take(space).map(line).collect();
-    let more = model.faults().len().saturating_sub(space);
+    let faults = model.faults();
+    let mut lines: Vec<_> = faults.iter().take(space).map(line).collect();
+    let more = faults.len().saturating_sub(space);
     if let (true, Some(last)) = (more > 0, lines.last_mut()) {
         *last = Line::from(format!("and {} more", more + 1));
     }
@@ -314,9 +358,30 @@ mod tests {
     fn a_small_terminal_shows_links_members_and_keys() {
         let screen = screen(&model(), 80, 24);
         for text in
-            ["rack pair", "n0->n1", "500 MB/s", "#####.....", "50%", "n1", "25.0%", "4.00 KiB", "q quit"]
+            ["rack pair", "n0->n1", "500 MB/s", "#####.....", "51%", "n1", "25.0%", "4.00 KiB", "q quit"]
         {
             assert!(screen.contains(text), "{text} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_leaves_columns_out_and_cuts_no_number() {
+        let screen = screen(&model(), 40, 12);
+        for text in ["500 MB/s", "n0->n1", "n1", "processor", "25.0%"] {
+            assert!(screen.contains(text), "{text} in\n{screen}");
+        }
+        assert!(!screen.contains("credits") && !screen.contains("incarnation"), "{screen}");
+    }
+
+    #[test]
+    fn tables_get_the_rows_that_they_have_and_the_pane_in_use_most_of_little_space() {
+        assert_eq!(heights(20, [5, 6], Pane::Links), [5, 6, 9]);
+        assert_eq!(heights(20, [40, 6], Pane::Links), [10, 6, 4], "members need no more");
+        let [links, members, _] = heights(20, [40, 40], Pane::Members);
+        assert!(members > links && links >= 5, "{links} {members}");
+        assert_eq!(heights(20, [40, 40], Pane::Events)[2], 10);
+        for space in 0..8 {
+            assert_eq!(heights(space, [40, 40], Pane::Links).iter().sum::<u16>(), space);
         }
     }
 
@@ -328,6 +393,31 @@ mod tests {
         let mut model = model();
         model.mode = Mode::Help;
         let _ = screen(&model, 10, 3);
+    }
+
+    #[test]
+    fn the_selected_row_is_shown_and_no_cells_are_made_for_the_others() {
+        let mut model = model();
+        let shown = |model: &Model, height: u16, count: usize| {
+            let shown = Shown::of(Rect::new(0, 0, 80, height), model, Pane::Links, count);
+            (shown.rows, shown.selected)
+        };
+        assert_eq!(shown(&model, 7, 100), (0..5, Some(0)));
+        model.selected[Pane::Links as usize] = 6;
+        assert_eq!(shown(&model, 7, 100), (2..7, Some(4)));
+        assert_eq!(shown(&model, 7, 3), (0..3, Some(2)), "fewer rows than the selection");
+        assert_eq!(shown(&model, 7, 0), (0..0, None));
+        assert_eq!(shown(&model, 1, 100).1, None, "no line for a row");
+        model.pane = Pane::Members;
+        assert_eq!(shown(&model, 7, 100), (0..5, None));
+    }
+
+    #[test]
+    fn texts_of_the_rack_cannot_control_the_terminal() {
+        let mut model = model();
+        model.message = "e\u{202e}v\u{1b}[2Jil".to_owned();
+        let screen = screen(&model, 80, 24);
+        assert!(screen.contains("ev") && !screen.contains(['\u{202e}', '\u{1b}']), "{screen:?}");
     }
 
     #[test]
