@@ -90,6 +90,20 @@ fn another_job_is_judged_in_place_of_the_files() {
     for part in ["halving-doubling cannot do broadcast", "hint:"] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
+    // The root has no part in it.
+    assert!(!ended.stderr.contains("at rank"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_key_that_is_left_out_has_the_value_that_the_rack_gets() {
+    let text = "name: seats\nshape: {ring: {nodes: 3}}\n";
+    for (more, value, is_default) in
+        [("", "4", "yes"), ("processes: 7\n", "7", "no"), ("processes: 0\n", "0", "no")]
+    {
+        let shown = tried("check", &rack_file(&format!("{text}{more}"))).stdout;
+        let row = shown.lines().find(|line| line.starts_with("processes ")).expect("the key");
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["processes", value, is_default], "{shown}");
+    }
 }
 
 #[test]
@@ -127,4 +141,19 @@ fn check_shows_memory_settings_that_are_not_the_defaults() {
     let rows: Vec<_> = lines[table + 1..].iter().filter(|line| line.len() == 7).take(2).collect();
     let [host, device] = [&["yes", "-", "0", "-", "-", "cuda:0"], &["-", "yes", "-", "fake:3", "pool", "-"]];
     assert_eq!(rows, [&[&["n1"][..], host].concat(), &[&["n2"][..], device].concat()], "{shown}");
+}
+
+/// The rate of the hint is one with which the links carry traffic.
+#[test]
+fn a_rate_too_low_for_heartbeats_is_refused_with_one_that_works() {
+    let file = rack_file(
+        "name: r\nshape: {star: {nodes: 5}}\nlink: {rate: 1kbit/s}\njob: {traffic: {pattern: permutation, messages: 1}}\n",
+    );
+    let refused = tried("check", &file);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    let (_, hint) = refused.stderr.split_once("hint: write `").expect("a hint");
+    let (rate, _) = hint.split_once('`').expect("a rate");
+    let arguments = ["sim", file.to_str().expect("a plain path"), "--set", &format!("link.rate={rate}")];
+    let ended = rackloom(&arguments).finish();
+    assert_eq!(ended.code, Some(0), "{rate}: {}{}", ended.stdout, ended.stderr);
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{Ended, TOPOLOGIES, rack_file, rackloom, root, topology};
+use support::{Ended, TOPOLOGIES, rack_file, rackloom, root, scratch, topology};
 
 fn help(arguments: &[&str]) -> String {
     let ended = rackloom(arguments).finish();
@@ -250,6 +250,170 @@ fn an_option_without_effect_is_refused() {
     ] {
         refused(&[&["run", ring][..], options].concat());
     }
+}
+
+#[test]
+fn options_of_an_output_or_engine_that_is_absent_are_refused() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    let folder = scratch("grid");
+    let folder = folder.to_str().expect("a plain path");
+    for (command, option) in [
+        (&["sim", ring, "--series-interval", "5us"][..], "--series-interval"),
+        (&["run", ring, "--series-interval", "5us"], "--series-interval"),
+        (&["sweep", ring, "--out", folder, "--no-submit"], "--no-submit"),
+        (&["sweep", ring, "--out", folder, "--ray-address", "host:1"], "--ray-address"),
+        (
+            &["sweep", ring, "--out", folder, "--engine", "ray", "--no-submit", "--ray-address", "host:1"],
+            "--ray-address",
+        ),
+        (&["sweep", ring, "--out", folder, "--engine", "slurm", "--image", "x"], "--image"),
+        (&["sweep", ring, "--out", folder, "--volume-claim", "x"], "--volume-claim"),
+        (&["campaign", ring, "--failures-max", "0"], "--failures-max"),
+        (&["campaign", ring, "--runs", "0"], "--runs"),
+        (&["campaign", ring, "--exhaustive", "switches:1", "--job", "latency"], "--exhaustive"),
+    ] {
+        let ended = refused(command);
+        assert!(ended.stderr.contains(option), "{command:?}: {}", ended.stderr);
+    }
+    assert!(!std::path::Path::new(folder).exists(), "a sweep that was refused left a folder");
+}
+
+/// Elided payload leaves times and events as they are, and so the drawn scripts and their ends.
+#[test]
+fn a_campaign_takes_the_payload_as_a_simulation_does() {
+    let ring = topology("ring-4.yaml");
+    let json = scratch("campaign.json");
+    let (ring, json) = (ring.to_str().expect("a plain path"), json.to_str().expect("a plain path"));
+    let campaign = ["campaign", ring, "--runs", "2", "--collective", "all-reduce", "--payload"];
+    let ended = rackloom(&[&campaign[..], &["elided", "--json", json]].concat()).finish();
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let text = std::fs::read_to_string(json).expect("a result");
+    let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&result["ran"], &result["verdict"]), (&2.into(), &"pass".into()));
+    // The job of the file compares every byte.
+    let ended = refused(&["campaign", ring, "--runs", "2", "--payload", "elided"]);
+    assert!(ended.stderr.contains("`payload` is elided"), "{}", ended.stderr);
+    refused(&[&campaign[..], &["elided", "--engine", "processes"]].concat());
+}
+
+#[test]
+fn a_negative_number_is_refused_with_its_option() {
+    for (command, option) in [
+        (&["diff", "a.json", "b.json", "--rows", "-1"][..], "--rows"),
+        (&["diff", "a.json", "b.json", "--fail-over", "-5%"], "--fail-over"),
+        (&["sim", "topologies/ring-4.yaml", "--loss", "-1"], "--loss"),
+        (&["campaign", "topologies/ring-4.yaml", "--runs", "-3"], "--runs"),
+    ] {
+        let ended = refused(command);
+        assert!(ended.stderr.contains(option), "{command:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("unexpected argument"), "{command:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn options_of_two_jobs_exclude_each_other() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    for (options, pair) in [
+        (["--pattern", "uniform", "--collective", "all-reduce"], "--pattern and --collective exclude"),
+        (["--pattern", "permutation", "--algorithm", "ring"], "--pattern and --algorithm exclude"),
+        (["--collective", "all-reduce", "--messages", "2"], "--messages and --collective exclude"),
+    ] {
+        let ended = refused(&[&["sim", ring][..], &options].concat());
+        assert!(ended.stderr.contains(pair) && ended.stderr.contains("leave one"), "{}", ended.stderr);
+    }
+}
+
+/// An output that is a file of the input would destroy it. Two paths to one file are one file.
+#[test]
+fn an_output_does_not_overwrite_an_input() {
+    let folder = scratch("inputs");
+    std::fs::create_dir(&folder).expect("the scratch folder can be written");
+    let kept = [
+        ("rack.yaml", "name: r\nshape: {ring: {nodes: 3}}\njob: none\n"),
+        ("faults.yaml", "name: f\nevents: []\n"),
+        ("work.wl", "workload w 2\n"),
+        ("report.json", "{}"),
+    ];
+    kept.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).expect("it can be written"));
+    std::os::unix::fs::symlink("rack.yaml", folder.join("link")).expect("a link");
+    std::fs::hard_link(folder.join("report.json"), folder.join("other.json")).expect("a second name");
+    for (line, option, input) in [
+        ("sim rack.yaml --json rack.yaml", "--json", "the rack file"),
+        ("sim rack.yaml --html ./rack.yaml", "--html", "the rack file"),
+        ("sim rack.yaml --series link", "--series", "the rack file"),
+        ("run rack.yaml --pids rack.yaml", "--pids", "the rack file"),
+        ("run rack.yaml --faults faults.yaml --junit faults.yaml", "--junit", "the fault script of --faults"),
+        ("sim rack.yaml --workload work.wl --json work.wl", "--json", "the workload of --workload"),
+        ("sim rack.yaml --trace work.wl --perfetto work.wl", "--perfetto", "the trace of --trace"),
+        ("campaign rack.yaml --runs 1 --junit rack.yaml", "--junit", "the rack file"),
+        ("campaign rack.yaml --runs 1 --resume rack.yaml", "--resume", "the rack file"),
+        ("sweep rack.yaml --out grid --html link", "--html", "the rack file"),
+        (
+            "recommend rack.yaml --collective all-reduce --bytes 1MiB --target busbw=0.8 --nodes 2..4 --json rack.yaml",
+            "--json",
+            "the rack file",
+        ),
+        ("graph rack.yaml -o rack.yaml", "--output", "the rack file"),
+        ("graph rack.yaml --report report.json -o other.json", "--output", "the report of --report"),
+        ("report report.json --html other.json", "--html", "the report"),
+        ("diff report.json faults.yaml --json faults.yaml", "--json", "a report"),
+        ("workload import work.wl -o work.wl", "--output", "a file of the workload"),
+    ] {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let ended = rackloom(&arguments).in_folder(&folder).finish();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}: {}", ended.stderr);
+        let what = format!("{option} would overwrite {input}\n");
+        assert!(ended.stderr.contains(&what) && ended.stderr.contains("hint:"), "{line}: {}", ended.stderr);
+    }
+    for (name, text) in kept {
+        assert_eq!(std::fs::read_to_string(folder.join(name)).expect("it is there"), text, "{name}");
+    }
+    for line in ["sim rack.yaml --series new --junit ./new", "experiment incast --svg new --html ./new"] {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let ended = rackloom(&arguments).in_folder(&folder).finish();
+        assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("name one file") && ended.stderr.contains("hint:"), "{}", ended.stderr);
+    }
+}
+
+/// Standard output has the tables. A file that is named `-` would be a surprise.
+#[test]
+fn a_file_beside_the_tables_is_not_standard_output() {
+    let folder = scratch("dash");
+    std::fs::create_dir_all(&folder).expect("it can be made");
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    for line in [
+        "sim RACK --series -",
+        "sim RACK --perfetto -",
+        "sim RACK --junit=-",
+        "sim RACK --html -",
+        "sim RACK --capture -",
+        "run RACK --pids -",
+        "run RACK --output -",
+        "run RACK --checkpoint -",
+        "run RACK --log-dir -",
+        "campaign RACK --runs 1 --junit -",
+        "campaign RACK --runs 1 --resume -",
+        "campaign RACK --runs 1 --export -",
+        "experiment incast --svg -",
+        "sweep RACK --out -",
+        "workload generate training --dp 4 -o -",
+        "man -",
+    ] {
+        let arguments: Vec<_> =
+            line.split(' ').map(|word| if word == "RACK" { ring } else { word }).collect();
+        let ended = rackloom(&arguments).in_folder(&folder).finish();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("standard output has other text\n"), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("hint:  name a "), "{line}: {}", ended.stderr);
+    }
+    let printed = rackloom(&["init", "ring", "-o", "-"]).in_folder(&folder).finish();
+    assert_eq!(printed.stdout, rackloom(&["init", "ring"]).finish().stdout, "{}", printed.stderr);
+    let left: Vec<_> = std::fs::read_dir(&folder).expect("it is there").collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

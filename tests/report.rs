@@ -5,7 +5,7 @@ mod support;
 use rustix::system::uname;
 use serde_json::Value;
 use support::schema::{mistakes, schema, undescribed};
-use support::{Ended, root, run, sim, topology};
+use support::{Ended, rackloom, root, run, sim, topology};
 
 /// Fields of `meta` that every report has, checked against this machine.
 fn check_meta(report: &Value, command: &str) {
@@ -78,6 +78,38 @@ fn real_reports_match_the_schema() {
     check("a failing run", &run(&too_slow).finish(), "fail");
 }
 
+/// Runs the command with an address space in which no unbounded file fits.
+fn with_bounded_memory(arguments: &[&str]) -> std::process::Output {
+    const ADDRESS_SPACE_KIB: u64 = 4 << 20;
+    std::process::Command::new("sh")
+        .args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KIB}; exec \"$@\""), "sh"])
+        .arg(env!("CARGO_BIN_EXE_rackloom"))
+        .args(arguments)
+        .output()
+        .expect("a shell")
+}
+
+#[test]
+fn a_report_without_an_end_is_refused() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    let large = support::scratch("large.json");
+    std::fs::File::create(&large).and_then(|file| file.set_len(3 << 30)).expect("a file without blocks");
+    let large = large.to_str().expect("a plain path");
+    for (arguments, size) in [
+        (&["report", "/dev/zero"][..], "more than 512 MiB"),
+        (&["report", large], "3.00 GiB"),
+        (&["diff", large, large], "3.00 GiB"),
+        (&["graph", ring, "--report", large], "3.00 GiB"),
+    ] {
+        let ended = with_bounded_memory(arguments);
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {stderr}");
+        let part = format!("the file has {size}, and a report has 512 MiB at most");
+        assert!(stderr.contains(&part) && stderr.contains("hint:"), "{arguments:?}: {stderr}");
+    }
+}
+
 /// `/dev/full` behaves as a file on a full disk.
 #[test]
 fn a_log_that_cannot_be_written_is_reported_once_and_the_run_continues() {
@@ -148,4 +180,35 @@ fn logs_in_a_directory_without_permission_are_an_error() {
         assert!(ended.stderr.contains(&format!("{what}: Permission denied")), "{}", ended.stderr);
     }
     std::fs::remove_dir(&closed).expect("nothing was made in it");
+}
+
+#[test]
+fn a_full_device_is_named_with_a_remedy() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    for arguments in [
+        &["sim", ring, "--json", "/dev/full"][..],
+        &["sim", ring, "--html", "/dev/full"],
+        &["sim", ring, "--series", "/dev/full"],
+        &["sim", ring, "--perfetto", "/dev/full"],
+        &["sim", ring, "--junit", "/dev/full"],
+        &["graph", ring, "-o", "/dev/full"],
+        &["workload", "generate", "training", "-o", "/dev/full"],
+    ] {
+        let ended = rackloom(arguments).finish();
+        assert_eq!(ended.code, Some(3), "{arguments:?}: {}", ended.stderr);
+        for part in
+            ["error: cannot write", "\n  where: /dev/full\n", "\n  hint:  the device is full: free space"]
+        {
+            assert!(ended.stderr.contains(part), "{arguments:?}: no {part} in {}", ended.stderr);
+        }
+    }
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"))
+        .args(["check", ring])
+        .stdout(std::fs::File::create("/dev/full").expect("a full device"))
+        .output()
+        .expect("the binary starts");
+    let stderr = String::from_utf8_lossy(&printed.stderr);
+    assert_eq!(printed.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("cannot print") && stderr.contains("hint:  the device is full"), "{stderr}");
 }

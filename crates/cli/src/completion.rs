@@ -44,6 +44,8 @@ enum Names {
     VacantSeatsOfRacks,
     /// Links, and members, which stand for all of their links.
     Links,
+    /// Links, as they stand directly behind `inject`.
+    LinksAlone,
     /// Links of racks that record frames.
     CapturedLinks,
     Experiments,
@@ -83,7 +85,14 @@ fn program() -> String {
 
 /// Returns the command line with the sources of its names.
 fn command() -> Command {
-    with_names(Arguments::command())
+    with_names(Arguments::command().mut_subcommand("inject", with_link_arguments))
+}
+
+/// Adds the arguments of `inject link` to `inject`: the word `link` may be left out.
+fn with_link_arguments(inject: Command) -> Command {
+    let link = inject.find_subcommand("link");
+    let arguments: Vec<Arg> = link.into_iter().flat_map(Command::get_arguments).cloned().collect();
+    inject.args(arguments.into_iter().map(|argument| argument.required(false)))
 }
 
 fn with_names(command: Command) -> Command {
@@ -107,6 +116,7 @@ fn names_of(command: &str, argument: &str) -> Option<Names> {
         ("seat", "join") => Some(Names::VacantSeatsOfRacks),
         ("node" | "add-node", "node") | ("partition", "members") => Some(Names::Members),
         ("link", "place") => Some(Names::Links),
+        ("inject", "place") => Some(Names::LinksAlone),
         ("capture", "link") => Some(Names::CapturedLinks),
         ("experiment", "name") => Some(Names::Experiments),
         _ => None,
@@ -149,12 +159,17 @@ fn all_candidates(names: Names) -> Vec<CompletionCandidate> {
         }
         Names::Links => {
             let statuses = statuses(deadline);
-            let mut links: Vec<_> = statuses.iter().flat_map(link_names).collect();
-            links.push("all".to_owned());
-            let links = links.iter().map(|link| candidate(link, "link"));
-            links.chain(statuses.iter().flat_map(|rack| described(rack, |_| true))).collect()
+            let members = statuses.iter().flat_map(|rack| described(rack, |_| true));
+            links(&statuses).into_iter().chain(members).collect()
         }
+        Names::LinksAlone => links(&statuses(deadline)),
     }
+}
+
+/// Returns the links of racks, and the word for all links.
+fn links(statuses: &[RackStatus]) -> Vec<CompletionCandidate> {
+    let names = statuses.iter().flat_map(link_names).chain(["all".to_owned()]);
+    names.map(|link| candidate(&link, "link")).collect()
 }
 
 fn candidate(name: &str, meaning: &str) -> CompletionCandidate {
@@ -245,6 +260,7 @@ mod tests {
             "down seat",
             "inject rack",
             "link place",
+            "inject place",
             "node node",
             "partition members",
             "submit rack",

@@ -11,11 +11,13 @@ use rackloom_capture::foreign::{Datagram, datagram_of_ours};
 use rackloom_capture::heading::members_of;
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, ReadError, Reader, Record, describe};
+use rackloom_plan::printable;
 use serde::Serialize;
 
 use crate::arguments::DecodeArguments;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, cannot_print};
+use crate::terminal;
 
 /// Name of standard input in place of a file.
 const STANDARD_INPUT: &str = "-";
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: &DecodeArguments) -> Result<Exit, Failure> {
         //
         // head` is no error.
         Err(PrintError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Pass),
-        Err(PrintError::Output(error)) => Err(Failure::could_not_start("cannot print", error)),
+        Err(PrintError::Output(error)) => Err(cannot_print(error)),
     }
 }
 
@@ -159,7 +161,12 @@ fn print_line(
         members,
         comments: &record.comments,
     };
-    writeln!(output, "{line}")
+    let line = line.to_string();
+    let line = printable(&line);
+    match terminal::output_columns() {
+        Some(columns) => writeln!(output, "{}", terminal::wrap(&line, columns)),
+        None => writeln!(output, "{line}"),
+    }
 }
 
 fn print_object(

@@ -13,9 +13,9 @@ use rackloom_runtime::standing::programs::{self, SeatOptions, SeatOutput, TakenS
 
 use crate::arguments::{EnvArguments, ExecArguments, Net};
 use crate::exit::Exit;
-use crate::failure::{self, Failure};
+use crate::failure::{self, Failure, cannot_print};
 use crate::reporting;
-use crate::standing::only;
+use crate::standing::only_by_option;
 
 /// Exit code of shells for a program that is not found.
 const NOT_FOUND: u8 = 127;
@@ -24,7 +24,7 @@ const NOT_EXECUTABLE: u8 = 126;
 
 /// `rackloom exec`: becomes the program, or waits for several of them.
 pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
-    let rack = only(arguments.rack.as_deref())?;
+    let rack = only_by_option(arguments.rack.as_deref())?;
     let (program, rest) = arguments
         .program
         .split_first()
@@ -124,14 +124,13 @@ impl SeatOutput for Prefixed {
 
 /// `rackloom env`: prints the environment of a program on a seat.
 pub(crate) fn environment(arguments: &EnvArguments) -> Result<Exit, Failure> {
-    let rack = only(arguments.rack.as_deref())?;
+    let rack = only_by_option(arguments.rack.as_deref())?;
     let seat = seat(&rack, arguments.seat.as_deref())?;
     let variables = programs::environment(&rack.status()?, &seat, !arguments.device_files.none)?;
     let text = if arguments.json {
         let variables: BTreeMap<_, _> =
             variables.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
-        serde_json::to_string_pretty(&variables)
-            .map_err(|error| Failure::could_not_start("cannot print", error))?
+        serde_json::to_string_pretty(&variables).map_err(cannot_print)?
     } else {
         let lines = variables
             .iter()

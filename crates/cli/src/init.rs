@@ -10,7 +10,7 @@ use clap::builder::PossibleValue;
 
 use crate::arguments::{InitArguments, Output};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, cannot_write_file};
 use crate::present::table::{Column, Table};
 use crate::reporting;
 
@@ -22,7 +22,7 @@ struct Template {
     text: &'static str,
 }
 
-const TEMPLATES: [Template; 7] = [
+const TEMPLATES: [Template; 8] = [
     Template {
         name: "star",
         summary: "nodes around one switch per plane; two hops between any two nodes",
@@ -47,6 +47,11 @@ const TEMPLATES: [Template; 7] = [
         name: "torus",
         summary: "rows and columns that are rings; many nodes without switches",
         text: include_str!("../templates/torus.yaml"),
+    },
+    Template {
+        name: "hypercube",
+        summary: "nodes at the corners of a cube of any dimension; few hops without switches",
+        text: include_str!("../templates/hypercube.yaml"),
     },
     Template {
         name: "custom",
@@ -75,7 +80,7 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<Exit, Failure> {
         .iter()
         .find(|template| template.name == name)
         .ok_or_else(|| Failure::bad_input(format!("there is no template `{name}`")))?;
-    match &arguments.output {
+    match arguments.output.as_deref().filter(|path| path.as_os_str() != "-") {
         None => reporting::print_data(template.text.trim_end())?,
         Some(path) => {
             write(path, template.text, arguments.force)?;
@@ -105,9 +110,7 @@ fn write(path: &Path, text: &str, is_forced: bool) -> Result<(), Failure> {
         io::ErrorKind::AlreadyExists => Failure::bad_input("this file exists")
             .at_path(path)
             .hint("name another file, or replace it with --force"),
-        _ => Failure::bad_input(format!("cannot write this file: {error}"))
-            .at_path(path)
-            .hint("name a file in a folder that exists and that you may write to"),
+        _ => cannot_write_file(&error, path),
     })
 }
 

@@ -5,11 +5,12 @@
 //!
 //! Reading order: `arguments` · `run` and `standing` (racks of processes) · `submitted` (jobs on racks that are up) · `exec` (programs on seats) · `sim` · `campaign` (many runs
 //! under faults) · `sweep` (many runs over a grid of values) · `recommend` · `check`, `graph`, `report`, `diff`, `schedule` and `workload` · `experiment` · `calibrate` · `decode` (frames in files) · `capture` (frames of a rack that is up) ·
-//! `top` (live view) · `gpu` · `init`, `completion` and `man` (help in a shell) · `terminal` · `present`, `reporting` and `recorded` (output) · `exit` and `failure`.
+//! `top` (live view) · `gpu` · `init`, `completion` and `man` (help in a shell) · `terminal` · `present`, `reporting` and `recorded` (output) · `files`, `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
 
 mod arguments;
+mod bounded;
 mod calibrate;
 mod campaign;
 mod capture;
@@ -21,6 +22,7 @@ mod exec;
 mod exit;
 mod experiment;
 mod failure;
+mod files;
 mod gpu;
 mod graph;
 mod init;

@@ -1,24 +1,66 @@
-//! Files that a run writes beside its report: time series as CSV, a trace for viewers, and cases for continuous integration.
+//! Files that a run writes: its report and its page, time series as CSV, a trace for viewers, and cases for continuous integration.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rackloom_control::recorder::Recording;
 use rackloom_export::{junit, perfetto, series_csv};
 use rackloom_jobs::report::{Report, Series};
 
-use crate::arguments::RecordingOptions;
+use crate::arguments::{Output, PageOutput, RecordingOptions};
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::reporting::{must_be_writable_at, print_to_stderr, settle};
+use crate::failure::{Failure, cannot_write};
+use crate::files::Files;
+use crate::reporting::{self, must_be_writable_at, print_to_stderr, settle};
 
-/// Checks, before a run, that its files can be written.
-pub(crate) fn must_be_writable(options: &RecordingOptions) -> Result<(), Failure> {
-    options.files().try_for_each(|path| must_be_writable_at(path))
+/// Outputs of a run beside the terminal: its report, its page, and its recordings.
+pub(crate) struct Outputs<'a> {
+    pub(crate) report: &'a Output,
+    pub(crate) page: &'a PageOutput,
+    pub(crate) recording: &'a RecordingOptions,
 }
 
-/// Writes the files that are requested. Returns the exit of the run as [`settle`] does.
-pub(crate) fn write(report: &Report, options: &RecordingOptions, exit: Exit) -> Result<Exit, Failure> {
-    settle(write_all(report, options), exit)
+impl Outputs<'_> {
+    /// Returns what the engine records.
+    pub(crate) fn recording(&self) -> Recording {
+        self.recording.recording(self.page.html.is_some())
+    }
+
+    /// Adds the files that are written.
+    pub(crate) fn files(&self, files: Files) -> Files {
+        let RecordingOptions { series, series_interval: _, perfetto, junit } = self.recording;
+        files
+            .writes("--json", &self.report.json)
+            .writes("--html", &self.page.html)
+            .writes("--series", series)
+            .writes("--perfetto", perfetto)
+            .writes("--junit", junit)
+    }
+
+    /// Refuses an interval of time series if no output has them.
+    pub(crate) fn must_have_series(&self) -> Result<(), Failure> {
+        let RecordingOptions { series, series_interval, perfetto, junit: _ } = self.recording;
+        let is_shown =
+            [&self.report.json, &self.page.html, series, perfetto].into_iter().any(Option::is_some);
+        if series_interval.is_none() || is_shown {
+            return Ok(());
+        }
+        let hint = "leave it out, or add --series, --perfetto, --html or --json";
+        Err(Failure::bad_input("--series-interval has no effect: no output has time series").hint(hint))
+    }
+
+    /// Checks, before a run, that its files can be written.
+    pub(crate) fn must_be_writable(&self) -> Result<(), Failure> {
+        reporting::must_be_writable(self.report)?;
+        reporting::page_must_be_writable(self.page)?;
+        self.recording.files().try_for_each(|path| must_be_writable_at(path))
+    }
+
+    /// Prints the report and writes all outputs. Returns the exit of the run as [`settle`] does.
+    pub(crate) fn deliver(&self, report: &Report, exit: Exit) -> Result<Exit, Failure> {
+        let exit = reporting::deliver(report, self.report, self.page, exit)?;
+        settle(write_all(report, self.recording), exit)
+    }
 }
 
 fn write_all(report: &Report, options: &RecordingOptions) -> Result<(), Failure> {
@@ -57,6 +99,16 @@ pub(crate) fn write_cases(
     write_file(path, &junit::document(name, cases, properties))
 }
 
+/// Writes cases that ran at the same time as JUnit's XML, with the duration of all of them together.
+pub(crate) fn write_parallel_cases(
+    path: &Path,
+    name: &str,
+    cases: &[junit::Case],
+    elapsed_s: f64,
+) -> Result<(), Failure> {
+    write_file(path, &junit::document_of_parallel(name, cases, &BTreeMap::new(), elapsed_s))
+}
+
 fn properties(report: &Report) -> BTreeMap<String, String> {
     let command = report.meta.as_ref().map(|meta| ("command", meta.command.clone()));
     let values = [
@@ -73,6 +125,5 @@ fn cannot_format(error: std::fmt::Error) -> Failure {
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::could_not_start("cannot write this file", error).at_path(path))
+    std::fs::write(path, text).map_err(|error| cannot_write("this file", &error, path))
 }

@@ -5,10 +5,15 @@ use rackloom_page::report_page;
 use crate::arguments::{Output, ReportArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::{report_file, reporting};
 
 /// Prints the tables of a report, or writes its page.
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Exit, Failure> {
+    Files::default()
+        .reads("the report", [&arguments.file])
+        .writes("--html", &arguments.html)
+        .must_differ()?;
     let html = arguments.html.as_deref();
     let file = html.filter(|path| path.as_os_str() != "-");
     if let Some(path) = file {

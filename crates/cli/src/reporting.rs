@@ -1,16 +1,18 @@
 //! Output of a report for both engines: print it, write it, and derive the exit code.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
 use rackloom_jobs::report::Report;
 use rackloom_page::{Page, report_page};
+use rackloom_plan::printable_lines;
 use rackloom_runtime::outcome::findings;
 
 use crate::arguments::{Output, PageOutput};
 use crate::exit::Exit;
 pub(crate) use crate::failure::print_to_stderr;
-use crate::failure::{self, Failure};
+use crate::failure::{self, Failure, cannot_print, cannot_write, cannot_write_file};
 use crate::present;
 use crate::terminal::{self, Style};
 
@@ -22,14 +24,9 @@ pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Checks, before a run, that its page can be written, and not to the file of its JSON.
-pub(crate) fn page_must_be_writable(output: &PageOutput, json: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = output.html.as_deref() else { return Ok(()) };
-    if json == Some(path) {
-        let what = "--json and --html name one file";
-        return Err(Failure::bad_input(what).at_path(path).hint("name a file for each of them"));
-    }
-    must_be_writable_at(path)
+/// Checks, before a run, that its page can be written.
+pub(crate) fn page_must_be_writable(output: &PageOutput) -> Result<(), Failure> {
+    output.html.as_deref().map_or(Ok(()), must_be_writable_at)
 }
 
 /// Writes the page, if `--html` is given.
@@ -39,18 +36,14 @@ pub(crate) fn write_page(output: &PageOutput, page: impl FnOnce() -> Page) -> Re
 
 /// Writes a page to a file.
 pub(crate) fn write_page_at(path: &Path, page: &Page) -> Result<(), Failure> {
-    std::fs::write(path, page.html())
-        .map_err(|error| Failure::could_not_start("cannot write the page", error).at_path(path))
+    std::fs::write(path, page.html()).map_err(|error| cannot_write("the page", &error, path))
 }
 
 /// Checks, before a run, that this file can be written.
 pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
     let existing = |path: &Path| std::fs::OpenOptions::new().append(true).open(path).map(drop);
     let attempt = if path.exists() { existing(path) } else { can_create_beside(path) };
-    let hint = "name a file in a folder that exists and that you may write to";
-    attempt.map_err(|error| {
-        Failure::bad_input(format!("cannot write this file: {error}")).at_path(path).hint(hint)
-    })
+    attempt.map_err(|error| cannot_write_file(&error, path))
 }
 
 /// Checks, before a run, that files can be written into this directory. Makes the directory if it does not
@@ -107,14 +100,14 @@ fn write_out(report: &Report, output: &Output, page: &PageOutput) -> Result<(), 
     write_page(page, || report_page(report))
 }
 
-/// Prints the report.
+/// Prints the report, its verdict in colour on a terminal.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     let style = if output.json_on_stdout() {
         Style::for_stream(&io::stderr())
     } else {
         Style::for_stream(&io::stdout())
     };
-    print_text(output, &present::report(report, style))
+    print_lines(output, &style.paint_verdict(&for_people(&present::report(report))))
 }
 
 /// Writes the report as JSON, if `--json` is given.
@@ -138,17 +131,22 @@ pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Resu
         //
         // head` is no error.
         Err(error) if output.json_on_stdout() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written
-            .map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path)),
+        Err(error) if output.json_on_stdout() => Err(cannot_print(error)),
+        written => written.map_err(|error| cannot_write("the JSON report", &error, path)),
     }
 }
 
-/// Prints a text for people. Long lines are wrapped on a terminal. It goes to standard error if standard output is used for the
-/// JSON report.
+/// Prints a text for people. It goes to standard error if standard output is used for the JSON report.
 pub(crate) fn print_text(output: &Output, text: &str) -> Result<(), Failure> {
+    print_lines(output, &for_people(text))
+}
+
+/// Returns a text as a terminal may show it: long lines are wrapped on a terminal, and characters that control a terminal are replaced.
+pub(crate) fn for_people(text: &str) -> Cow<'_, str> {
+    let text = printable_lines(text);
     match terminal::output_columns() {
-        Some(columns) => print_lines(output, &terminal::wrap(text, columns)),
-        None => print_lines(output, text),
+        Some(columns) => terminal::wrap(&text, columns).into(),
+        None => text,
     }
 }
 
@@ -168,9 +166,7 @@ fn print_lines(output: &Output, text: &str) -> Result<(), Failure> {
         // `rackloom run ...
         //
         // head` is no error.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::could_not_start("cannot print", error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_print(error)),
         _ => Ok(()),
     }
 }

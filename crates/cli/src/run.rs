@@ -14,18 +14,27 @@ use rackloom_runtime::run::{Conclusion, RackObserver, RackUp, Run};
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
+use crate::files::Files;
 use crate::progress::Bar;
-use crate::{present, recorded, reporting, workload};
+use crate::recorded::Outputs;
+use crate::{present, reporting, workload};
 
 /// Runs a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let outputs =
+        Outputs { report: &arguments.output, page: &arguments.page, recording: &arguments.recording };
+    outputs.files(files(arguments)).must_differ()?;
+    outputs.must_have_series()?;
+    if arguments.compute.is_some() && arguments.workload.files.is_empty() {
+        let what = "--compute has no effect without a workload";
+        return Err(Failure::bad_input(what).hint("leave it out, or name a workload with --workload"));
+    }
     let mut options = RunOptions::from(arguments);
-    options.processes.recording = arguments.recording.recording(arguments.page.html.is_some());
-    options.workload = workload::file(&arguments.workload.files, arguments.compute.into())?;
+    options.processes.recording = outputs.recording();
+    options.workload =
+        workload::file(&arguments.workload.files, arguments.compute.unwrap_or_default().into())?;
     let run = Run::prepare(&options)?;
-    reporting::must_be_writable(&arguments.output)?;
-    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
-    recorded::must_be_writable(&arguments.recording)?;
+    outputs.must_be_writable()?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
@@ -36,8 +45,16 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(failure) = capture_failure {
         failure::print(&failure);
     }
-    let exit = reporting::deliver(&report, &arguments.output, &arguments.page, exit)?;
-    recorded::write(&report, &arguments.recording, exit)
+    outputs.deliver(&report, exit)
+}
+
+/// Returns the files of the command, without the outputs that all engines have.
+fn files(arguments: &RunArguments) -> Files {
+    Files::default()
+        .reads("the rack file", [&arguments.file])
+        .reads("the fault script of --faults", &arguments.processes.faults.faults)
+        .reads("the workload of --workload", &arguments.workload.files)
+        .writes("--pids", &arguments.pids)
 }
 
 /// Shows a running rack: a table when its links are up, and a progress bar.

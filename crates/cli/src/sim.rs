@@ -6,19 +6,19 @@ use std::sync::{Mutex, PoisonError};
 
 use rackloom_control::recorder::Recording;
 use rackloom_control::report::injected::InjectedFaults;
-use rackloom_control::source::{ComputeMode, Overrides};
+use rackloom_control::source::{ArrayOptions, ComputeMode, Overrides};
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
 use rackloom_jobs::{Job, JobResult, Verdicts};
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{JobName, Plan};
+use rackloom_plan::{JobName, PayloadMode, Plan};
 use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{MemberRole, NodeId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
-use rackloom_runtime::outcome::progress::RunProgress;
+use rackloom_runtime::outcome::progress::{NodeProgress, RunProgress};
 use rackloom_runtime::outcome::{expectations, meta, workload as outcome_of_workload};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
@@ -29,10 +29,11 @@ use rackloom_simulator::{
 use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::progress::Bar;
+use crate::recorded::Outputs;
 use crate::simulated_links::SimulatedLinks;
-use crate::{recorded, reporting};
-use crate::{trace, workload};
+use crate::{reporting, trace, workload};
 use rackloom_experiments::parallel::processors;
 
 /// Number of events between two updates of the progress bar: a few milliseconds of wall time.
@@ -46,12 +47,26 @@ const THREADS_MAX: usize = 16;
 
 /// Runs a rack in virtual time, and prints and writes its report.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    reporting::must_be_writable(&arguments.output)?;
-    reporting::page_must_be_writable(&arguments.page, arguments.output.json.as_deref())?;
-    recorded::must_be_writable(&arguments.recording)?;
+    let outputs = outputs(arguments);
+    outputs.files(files(arguments)).must_differ()?;
+    outputs.must_have_series()?;
+    outputs.must_be_writable()?;
     let (report, exit) = simulate(arguments)?;
-    let exit = reporting::deliver(&report, &arguments.output, &arguments.page, exit)?;
-    recorded::write(&report, &arguments.recording, exit)
+    outputs.deliver(&report, exit)
+}
+
+fn outputs(arguments: &SimArguments) -> Outputs<'_> {
+    let SimArguments { output, page, recording, .. } = arguments;
+    Outputs { report: output, page, recording }
+}
+
+/// Returns the files that are read.
+fn files(arguments: &SimArguments) -> Files {
+    Files::default()
+        .reads("the rack file", [&arguments.file])
+        .reads("the fault script of --faults", &arguments.faults.faults)
+        .reads("the workload of --workload", &arguments.workload.files)
+        .reads("the trace of --trace", &arguments.trace)
 }
 
 /// Runs a rack in virtual time. Returns its report and the exit of the run.
@@ -85,11 +100,12 @@ fn simulated(
         .with_faults(arguments.faults.faults.as_deref())?
         .with_arrays(&given_arrays)?
         .with_capture(&(&arguments.capture).into())?
-        .with_recording(arguments.recording.recording(arguments.page.html.is_some()))
+        .with_recording(outputs(arguments).recording())
         .with_workload(workload::file(&arguments.workload.files, ComputeMode::Sleep)?);
     let work = request.possible_work()?;
     let source = request.into_source();
     must_have_a_model(&work.plan)?;
+    must_move_arrays(&work.plan, &source.arrays)?;
     arrays::make_destination(&given_arrays, &work.is_written())?;
     capture::make_directory(&source.capture)?;
     let Work { mut plan, faults, inputs, result_shapes, workload } = work;
@@ -109,6 +125,8 @@ fn simulated(
     } else {
         arguments.threads.map_or_else(|| suitable_threads(plan.members.len()), usize::from)
     };
+    let is_lowered = threads > processors();
+    let threads = threads.min(processors());
     let objection =
         one_thread_reason(&plan, faults.is_some(), captures.is_some(), source.arrays.output.is_some());
     let job = if workload.is_some() { outcome_of_workload::JOB } else { plan.job.kind.name() };
@@ -149,6 +167,9 @@ fn simulated(
     }
     if let Some(reason) = objection.filter(|_| arguments.threads.is_some_and(|threads| threads > 1)) {
         report.notes.push(format!("one thread computed all members: {reason}"));
+    }
+    if is_lowered && objection.is_none() {
+        report.notes.push(format!("threads that computed the members: {threads}, one for each processor"));
     }
     if is_shortened {
         let note = "without faults few repetitions suffice in virtual time; `--repetitions` and `--warm-up` state other numbers";
@@ -223,8 +244,8 @@ fn run_on_threads(
         bar.update(|| {
             let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
             all[thread] = progress_of(part, plan.endpoint_count());
-            let working = all.iter().filter_map(|part| part.portion);
-            RunProgress::of(all.iter().map(|part| part.finished).sum(), working)
+            // Threads compute one window of time after the other, so the latest time is that of the run.
+            RunProgress::joined(all.iter().copied())
         });
     };
     let seed = plan.settings.seed;
@@ -234,10 +255,18 @@ fn run_on_threads(
 
 /// Returns the progress of the nodes that are computed here.
 fn progress_of(simulation: &Simulation, ranks: usize) -> RunProgress {
-    let ranks = || (0..ranks).map(|rank| NodeId(rank as u16)).filter(|rank| simulation.is_here(*rank));
-    let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
-    let working = ranks().filter(|rank| !is_over(rank)).filter_map(|rank| simulation.job(rank));
-    RunProgress::of(ranks().filter(is_over).count(), working.filter_map(Job::portion))
+    let ranks = (0..ranks).map(|rank| NodeId(rank as u16)).filter(|rank| simulation.is_here(*rank));
+    let progress = RunProgress::of(ranks.map(|rank| {
+        let portion = simulation.job(rank).and_then(Job::portion);
+        match simulation.state(rank) {
+            rackloom_simulator::MemberState::Running | rackloom_simulator::MemberState::Paused => {
+                NodeProgress::Working(portion)
+            }
+            rackloom_simulator::MemberState::Finished => NodeProgress::Finished(portion),
+            rackloom_simulator::MemberState::Killed => NodeProgress::Lost,
+        }
+    }));
+    RunProgress { virtual_ns: Some(simulation.now().0), ..progress }
 }
 
 /// Checks that the plan has no bridge of the kernel. The simulator has no model of one.
@@ -249,6 +278,19 @@ pub(crate) fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
     let hint =
         "use `rackloom run`, or leave `switch: bridge` out to simulate the star with a rackloom switch";
     Err(Failure::bad_input(what).at("shape.star.switch").hint(hint))
+}
+
+/// Checks that the bytes of arrays are moved: without them there is nothing to read into and no result to write.
+fn must_move_arrays(plan: &Plan, arrays: &ArrayOptions) -> Result<(), Failure> {
+    let options = [("--input", arrays.input.is_some()), ("--output", arrays.output.is_some())];
+    let given: Vec<_> = options.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
+    let mode = plan.settings.payload;
+    if mode == PayloadMode::Full || given.is_empty() {
+        return Ok(());
+    }
+    let given = given.join(" and ");
+    let what = format!("`payload` is {mode}, which moves no bytes, and arrays have bytes ({given})");
+    Err(Failure::bad_input(what).hint(format!("use --payload full, or leave {given} out")))
 }
 
 fn cannot_capture(error: io::Error) -> Failure {
@@ -406,8 +448,10 @@ fn port_reports(
             let edge = *edge;
             let link = &plan.links[usize::from(edge)];
             let direction = if link.edge.a == node { Direction::Forward } else { Direction::Backward };
-            let injected = injected(results.link(edge, direction)).by_name();
-            PortReport { injected, ..PortReport::new(edge, counters) }
+            let statistics = results.link(edge, direction);
+            let injected = injected(statistics).by_name();
+            let accounted_bytes = statistics.accounted_bytes;
+            PortReport { injected, accounted_bytes, ..PortReport::new(edge, counters) }
         })
         .collect()
 }

@@ -10,8 +10,8 @@ use crate::arguments::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, Output, SubmitArguments,
 };
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::standing::only;
+use crate::failure::{Failure, cannot_print};
+use crate::standing::{only, only_by_option};
 use crate::{present, reporting};
 
 pub(crate) fn run(arguments: &JobArguments) -> Result<Exit, Failure> {
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &JobArguments) -> Result<Exit, Failure> {
 }
 
 fn submit(arguments: &SubmitArguments) -> Result<Exit, Failure> {
-    let rack = only(arguments.rack.as_deref())?;
+    let rack = only_by_option(arguments.rack.as_deref())?;
     let job = rack.submit(submission(arguments)?)?;
     let status = if arguments.wait { Some(rack.wait_for_job(job)?) } else { find(&rack, job)? };
     let Some(status) = status else {
@@ -79,7 +79,7 @@ fn list(arguments: &ListArguments) -> Result<Exit, Failure> {
 }
 
 fn cancel(arguments: &CancelArguments) -> Result<Exit, Failure> {
-    let rack = only(arguments.rack.as_deref())?;
+    let rack = only_by_option(arguments.rack.as_deref())?;
     rack.cancel_job(arguments.job)?;
     let ended =
         if arguments.wait { Some(rack.wait_for_job(arguments.job)?) } else { find(&rack, arguments.job)? };
@@ -90,7 +90,7 @@ fn cancel(arguments: &CancelArguments) -> Result<Exit, Failure> {
 }
 
 fn add_node(arguments: &AddNodeArguments) -> Result<Exit, Failure> {
-    let rack = only(arguments.rack.as_deref())?;
+    let rack = only_by_option(arguments.rack.as_deref())?;
     rack.add_node(&arguments.node)?;
     print(&format!("rack {}: the next jobs can use node {}", rack.name(), arguments.node))?;
     Ok(Exit::Pass)
@@ -101,7 +101,6 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::could_not_start("cannot print", error))?;
+    let text = serde_json::to_string_pretty(value).map_err(cannot_print)?;
     reporting::print_data(&text)
 }

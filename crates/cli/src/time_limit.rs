@@ -26,21 +26,27 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Formats a duration with the largest unit of which it has two at least: `90 s`, `3 h`.
+/// Formats a duration with the largest unit of which it has a whole number, or two at least: `1 s`, `90 s`, `3 h`.
 pub(crate) fn shown(time: Duration) -> String {
     let seconds = time.as_secs_f64();
-    let fitting = UNITS.iter().rev().find(|(_, unit)| seconds >= 2.0 * unit);
+    let is_whole = |count: f64| count >= 1.0 && (count - count.round()).abs() < 1e-9;
+    let fits = |unit: f64| seconds >= 2.0 * unit || is_whole(seconds / unit);
+    let fitting = UNITS.iter().rev().find(|(_, unit)| fits(*unit));
     let (name, unit) = fitting.copied().unwrap_or(UNITS[0]);
     format!("{:.0} {name}", seconds / unit)
 }
 
-/// Returns the end of a line of progress: the time that is left, in whole seconds at least.
+/// Returns the end of a line of progress: the time that is left, if it is known.
 pub(crate) fn shown_left(left: Option<Duration>) -> String {
-    let text = |left: Duration| match left.as_secs_f64().ceil().max(1.0) {
-        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
-        seconds => shown(Duration::from_secs_f64(seconds)),
-    };
-    left.map_or_else(String::new, |left| format!(" · about {} left", text(left)))
+    left.map_or_else(String::new, |left| format!(" · {}", time_left_text(left)))
+}
+
+/// Formats the time that is left, in whole seconds at least: `about 90 s left`.
+pub(crate) fn time_left_text(left: Duration) -> String {
+    match left.as_secs_f64().ceil().max(1.0) {
+        seconds if seconds < 120.0 => format!("about {seconds:.0} s left"),
+        seconds => format!("about {} left", shown(Duration::from_secs_f64(seconds))),
+    }
 }
 
 /// Returns the time that is left if each piece of work takes as long as those that are done, in parallel as so far; `None` before the first is
@@ -86,7 +92,10 @@ mod tests {
     fn durations_are_short() {
         for (seconds, text) in [
             (0.04, "40 ms"),
-            (1.0, "1000 ms"),
+            (1.0, "1 s"),
+            (1.5, "1500 ms"),
+            (60.0, "1 min"),
+            (3600.0, "1 h"),
             (90.0, "90 s"),
             (200.0, "3 min"),
             (1e5, "28 h"),

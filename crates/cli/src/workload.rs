@@ -1,14 +1,12 @@
 //! `rackloom workload`, and the workload of `sim` and `run`: files become a workload in the text format of this project.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rackloom_control::source::{ComputeMode, WorkloadFile};
 use rackloom_jobs::Job;
 use rackloom_jobs::workload::Prepared;
-use rackloom_plan::Plan;
+use rackloom_plan::{Plan, printable};
 use rackloom_protocol::NodeId;
 use rackloom_runtime::request::workload::TEXT_BYTES_MAX;
 use rackloom_workloads::generate::{self, Degrees, Schedule};
@@ -16,12 +14,15 @@ use rackloom_workloads::import::{self, Content, Format, Imported, Options};
 use rackloom_workloads::{Machine, Workload, text};
 
 use crate::arguments::{
-    CheckWorkloadArguments, DegreeOptions, GenerateArguments, Generated, ImportArguments, Output,
+    CheckWorkloadArguments, DegreeOptions, GenerateArguments, Generated, GivenModel, ImportArguments, Output,
     WorkloadCommand,
 };
+use crate::bounded::{self, Unread};
 use crate::exit::Exit;
-use crate::failure::{Failure, print_to_stderr};
-use crate::{present, reporting};
+use crate::failure::{Failure, cannot_write_file, print_to_stderr};
+use crate::files::Files;
+use crate::present;
+use crate::reporting;
 
 /// Maximum length of a file, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -75,16 +76,13 @@ fn print(text: &str) -> Result<Exit, Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| {
-        Failure::bad_input(format!("cannot write this file: {error}"))
-            .at_path(path)
-            .hint("name a file in a folder that exists and that you may write to")
-    })
+    std::fs::write(path, text).map_err(|error| cannot_write_file(&error, path))
 }
 
 /// Reads files of other tools. Files that describe hardware become a rack file.
 fn import_files(arguments: &ImportArguments) -> Result<Exit, Failure> {
     let ImportArguments { files, format, goal_unit_ns, dimensions, machine, output } = arguments;
+    Files::default().reads("a file of the workload", files).writes("--output", output).must_differ()?;
     let format = format.as_deref().and_then(Format::from_name);
     let options =
         Options { machine: (*machine).into(), goal_unit_ns: *goal_unit_ns, dimensions: dimensions.clone() };
@@ -112,7 +110,14 @@ fn import_files(arguments: &ImportArguments) -> Result<Exit, Failure> {
 fn generated(arguments: &GenerateArguments) -> Result<Workload, Failure> {
     let DegreeOptions { data, tensor, pipeline, expert, micro_batches, schedule, tokens } =
         &arguments.degrees;
-    let (model, machine) = (arguments.model, Machine::from(arguments.machine));
+    let GivenModel { model, defaults } = &arguments.model;
+    if !defaults.is_empty() {
+        print_to_stderr(&format!(
+            "note: --model leaves out numbers, which have their defaults: {}",
+            defaults.join(",")
+        ));
+    }
+    let machine = Machine::from(arguments.machine);
     let schedule = Schedule::from_name(schedule).unwrap_or(Schedule::OneForwardOneBackward);
     let degrees = Degrees {
         data: *data,
@@ -126,9 +131,9 @@ fn generated(arguments: &GenerateArguments) -> Result<Workload, Failure> {
         must_be_tensor_parallel(&degrees)?;
     }
     let generated = match arguments.kind {
-        Generated::Training => generate::training(&model, &machine, &degrees),
-        Generated::Prefill => generate::prefill(&model, &machine, *tensor),
-        Generated::Decode => generate::decode(&model, &machine, *tensor, *tokens),
+        Generated::Training => generate::training(model, &machine, &degrees),
+        Generated::Prefill => generate::prefill(model, &machine, *tensor),
+        Generated::Decode => generate::decode(model, &machine, *tensor, *tokens),
     };
     generated.map_err(|refused| Failure::bad_input(refused.reason).hint(refused.hint))
 }
@@ -159,7 +164,9 @@ fn imported(
     format: Option<Format>,
     options: &Options,
 ) -> Result<Content, Failure> {
-    let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    // The names stand in messages and in the names of workloads.
+    let names: Vec<_> =
+        files.iter().map(|file| printable(&file.display().to_string()).into_owned()).collect();
     let inputs: Vec<_> =
         names.iter().zip(contents).map(|(name, bytes)| import::File { name, bytes }).collect();
     let Imported { content, notes } = import::read(&inputs, format, options).map_err(|errors| {
@@ -188,17 +195,18 @@ fn workload(content: Content) -> Result<Workload, Failure> {
     }
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    let length = read.map_err(|error| {
-        Failure::bad_input(format!("cannot read the workload: {error}"))
+/// Reads a file of a workload.
+///
+/// # Errors
+/// It cannot be read, or is too large.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    bounded::read(path, FILE_BYTES_MAX).map_err(|unread| match unread {
+        Unread::System(error) => Failure::bad_input(format!("cannot read the workload: {error}"))
             .at_path(path)
-            .hint("`rackloom workload generate --help` makes one")
-    })?;
-    if length as u64 > FILE_BYTES_MAX {
-        let what = format!("the workload is larger than {} MiB", FILE_BYTES_MAX >> 20);
-        return Err(Failure::bad_input(what).at_path(path).hint("take fewer iterations"));
-    }
-    Ok(bytes)
+            .hint("`rackloom workload generate --help` makes one"),
+        Unread::TooLarge(lengths) => {
+            let hint = "cut it: most traces repeat one iteration, and one is enough for its time; or record fewer ranks";
+            Failure::bad_input(lengths.text("a file of a workload")).at_path(path).hint(hint)
+        }
+    })
 }

@@ -7,9 +7,10 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 
+use super::options::command_words;
 use super::{Arguments, Command, SimArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,7 +18,8 @@ use crate::terminal::{self, Style};
 
 /// Parses the command line of this process. A request for help or the version is answered, and the process ends.
 pub(crate) fn parse() -> Result<Arguments, Failure> {
-    Arguments::try_parse_from(with_link(std::env::args_os().collect())).map_err(|error| match error.kind() {
+    let words = with_negative_values(with_link(std::env::args_os().collect()));
+    Arguments::try_parse_from(words).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp => show_help(&error),
         ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
         _ => complaint(&error, &given_command()),
@@ -60,13 +62,38 @@ fn with_link(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// As much of the command line as help can be had for: `rackloom run`, or `rackloom`.
-fn given_command() -> String {
-    let first = std::env::args().nth(1).unwrap_or_default();
-    match Arguments::command().find_subcommand(&first).filter(|command| !command.is_hide_set()) {
-        Some(command) => format!("rackloom {}", command.get_name()),
-        None => "rackloom".to_owned(),
+/// Joins an option with a negative number behind it, `--loss -1` to `--loss=-1`. Without it the parser takes the number for an option, and the
+/// mistake does not name the option whose value it is.
+fn with_negative_values(words: Vec<OsString>) -> Vec<OsString> {
+    let is_option = |word: &str| word.len() > 2 && word.starts_with("--") && !word.contains('=');
+    let is_negative = |word: &str| {
+        let number = word.strip_prefix('-').map(|rest| rest.strip_prefix('.').unwrap_or(rest));
+        number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    // Behind `--` is the command line of a program.
+    let mut is_own = true;
+    for word in words {
+        is_own &= word != "--";
+        match joined.last_mut() {
+            Some(last)
+                if is_own
+                    && word.to_str().is_some_and(is_negative)
+                    && last.to_str().is_some_and(is_option) =>
+            {
+                last.push("=");
+                last.push(word);
+            }
+            _ => joined.push(word),
+        }
     }
+    joined
+}
+
+/// Returns the command and its subcommands for which there is help: `rackloom run`, or `rackloom`.
+fn given_command() -> String {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    ["rackloom".to_owned()].into_iter().chain(command_words(&arguments)).collect::<Vec<_>>().join(" ")
 }
 
 fn complaint(error: &clap::Error, command: &str) -> Failure {
@@ -75,8 +102,25 @@ fn complaint(error: &clap::Error, command: &str) -> Failure {
     let first = text.split("\n\n").next().unwrap_or_default();
     // A value that is none of a list: the list is the hint.
     let what = first.split("\n  [possible values: ").next().unwrap_or(first);
-    let failure = Failure::of_line(Exit::BadInput, what.trim_end());
+    let failure = Failure::of_line(Exit::BadInput, &in_own_terms(what.trim_end()));
     if failure.has_hint() { failure } else { failure.hint(hint_for(error, command)) }
+}
+
+/// Returns a text about a number in the terms in which keys of rack files are refused, with a hint.
+fn in_own_terms(what: &str) -> String {
+    if let Some(before) = what.strip_suffix("invalid digit found in string") {
+        return format!("{before}it is no whole number; hint: write digits without a unit");
+    }
+    if let Some(before) = what.strip_suffix("number too large to fit in target type") {
+        return format!("{before}it is too large");
+    }
+    let Some((before, range)) = what.split_once(" is not in ") else { return what.to_owned() };
+    match range.split_once("..=") {
+        Some((least, most)) => {
+            format!("{before} is outside {least} to {most}; hint: write {least} to {most}")
+        }
+        None => what.to_owned(),
+    }
 }
 
 /// Returns advice for a mistake whose finder gave none.
@@ -133,6 +177,20 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_number_is_the_value_of_its_option() {
+        let joined = |line: &str| with_negative_values(line.split(' ').map(OsString::from).collect());
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, expected) in [
+            ("rackloom diff a b --rows -1 --fail-over -5%", "rackloom diff a b --rows=-1 --fail-over=-5%"),
+            ("rackloom run r --loss -.5 -v", "rackloom run r --loss=-.5 -v"),
+            ("rackloom run r --loss=1 -1", "rackloom run r --loss=1 -1"),
+            ("rackloom exec -- make --jobs -2", "rackloom exec -- make --jobs -2"),
+        ] {
+            assert_eq!(joined(line), words(expected), "{line}");
+        }
+    }
+
+    #[test]
     fn every_kind_of_mistake_ends_with_a_hint() {
         for (arguments, hint) in [
             (&["run", "r", "--loss", "1.5"][..], "a probability lies within 0 and 1, or 0% and 100%"),
@@ -142,6 +200,8 @@ mod tests {
                 "--job is one of litmus, collective, latency, bandwidth, traffic, none",
             ),
             (&["run", "r", "--repetitions", "0"], "write 1 to 1000000"),
+            (&["campaign", "r", "--threads", "0"], "write 1 to 1024"),
+            (&["run", "r", "--seed", "x"], "write digits without a unit"),
             (&["run", "r", "--bytes", "8", "--sizes", "8..9"], "leave one of them out"),
             (&["run", "r", "--losss"], "did you mean --loss?"),
             (&["run", "r", "--job", "latencies"], "did you mean latency?"),

@@ -20,7 +20,7 @@ pub(crate) struct DiffArguments {
     /// A report of the side after; may be repeated
     #[arg(long, value_name = "FILE", requires = "before")]
     pub(crate) after: Vec<PathBuf>,
-    /// End with exit code 1 if something is worse by more than this share, such as 5%, or sweep=10% for one section; may be repeated
+    /// End with exit code 1 if something is worse by more than this share, such as 5%, or losses=0 for one section; may be repeated. With sections alone, only these and the verdict count
     #[arg(long, value_name = "[SECTION=]SHARE")]
     pub(crate) fail_over: Vec<String>,
     /// Maximum number of rows of a section; those that changed most are kept

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::PageOutput;
+use super::output::{NAME_A_FILE, PageOutput, file_beside};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
@@ -14,7 +14,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "KEY=A,B,...", value_parser = variation)]
     pub(crate) vary: Vec<(String, Vec<String>)>,
     /// Draw the figure to this file, or into this directory with "all"
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = file_beside(NAME_A_FILE))]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageOutput,

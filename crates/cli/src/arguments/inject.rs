@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use rackloom_plan::faults::{FaultKind, INJECT_OPTIONS, InjectOption};
+use rackloom_plan::faults::{FaultKind, FaultScript, INJECT_OPTIONS, InjectOption};
 
 use crate::failure::Failure;
 
@@ -31,6 +31,43 @@ pub(crate) enum Injected {
         /// The fault script
         file: PathBuf,
     },
+}
+
+impl Injected {
+    /// Returns a message about the script of the options with the names of the options in place of keys.
+    pub(crate) fn in_options(&self, message: &str) -> String {
+        let kinds = match self {
+            Self::Link(faults) => faults.faults.kinds(),
+            Self::Node(faults) => faults.faults.kinds(),
+            Self::Partition(_) => vec![FaultKind::Partition],
+            Self::Script { .. } => return message.to_owned(),
+        };
+        // Every second part is between backticks.
+        let parts = message.split('`').enumerate().map(|(index, part)| match option_of(&kinds, part) {
+            Some(option) if index % 2 == 1 => option,
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+}
+
+/// Returns the option that stands for a key of a script whose events have these kinds: `events[1].rate` or `for`.
+fn option_of(kinds: &[FaultKind], key: &str) -> Option<String> {
+    if let Some(what) = key.strip_prefix("what: ") {
+        let option = INJECT_OPTIONS.iter().find(|option| option.name == what && option.value.is_none())?;
+        return Some(format!("--{}", option.name));
+    }
+    let (kind, key) = match key.strip_prefix("events[").and_then(|rest| rest.split_once("].")) {
+        Some((number, key)) => (kinds.get(number.parse::<usize>().ok()?.checked_sub(1)?), key),
+        None => (kinds.first().filter(|_| kinds.len() == 1), key),
+    };
+    let key = key.split(['[', '.']).next().unwrap_or(key);
+    let of_kind = |option: &&InjectOption| Some(&option.kind) == kind;
+    let mut options = INJECT_OPTIONS.iter().filter(of_kind);
+    let is_key = |option: &&InjectOption| option.value.is_some_and(|(name, _)| name == key);
+    let name = options.find(is_key).map(|option| option.name);
+    let name = name.or_else(|| Timing::KEYS.into_iter().find(|name| *name == key))?;
+    Some(format!("--{name}"))
 }
 
 #[derive(Debug, Args)]
@@ -112,15 +149,18 @@ impl<const OF_LINKS: bool> FaultOptions<OF_LINKS> {
 
     /// Returns the events of a fault script that the options stand for, without places and times, in the order of the kinds.
     fn events(&self) -> Result<Vec<String>, Failure> {
-        let mut events = Vec::new();
-        for kind in FaultKind::ALL {
-            let of_kind = || self.given.iter().filter(|given| given.option.kind == *kind);
-            if of_kind().next().is_some() {
-                let keys = of_kind().map(GivenOption::key).collect::<Result<String, _>>()?;
-                events.push(format!("what: {kind}{keys}"));
-            }
-        }
-        Ok(events)
+        let event = |kind: FaultKind| {
+            let of_kind = self.given.iter().filter(|given| given.option.kind == kind);
+            let keys = of_kind.map(GivenOption::key).collect::<Result<String, _>>()?;
+            Ok(format!("what: {kind}{keys}"))
+        };
+        self.kinds().into_iter().map(event).collect()
+    }
+
+    /// Returns the kind of each event.
+    fn kinds(&self) -> Vec<FaultKind> {
+        let is_given = |kind: &&FaultKind| self.given.iter().any(|given| given.option.kind == **kind);
+        FaultKind::ALL.iter().filter(is_given).copied().collect()
     }
 
     /// Returns the hint for a command without a fault.
@@ -202,15 +242,12 @@ impl Partition {
 }
 
 impl Timing {
+    /// Keys of an event, which are the names of the options.
+    const KEYS: [&'static str; 5] = ["at", "for", "ramp", "every", "times"];
+
     fn said(&self) -> Result<String, Failure> {
-        let keys = [
-            ("at", &self.at),
-            ("for", &self.duration),
-            ("ramp", &self.ramp),
-            ("every", &self.every),
-            ("times", &self.times),
-        ];
-        keys.iter().map(|(key, value)| said(key, value.as_deref(), false)).collect()
+        let values = [&self.at, &self.duration, &self.ramp, &self.every, &self.times];
+        Self::KEYS.iter().zip(values).map(|(key, value)| said(key, value.as_deref(), false)).collect()
     }
 }
 
@@ -238,7 +275,7 @@ fn script(events: &[String], place: &str, timing: &Timing, hint: &str) -> Result
     }
     let timing = timing.said()?;
     let lines = events.iter().map(|event| format!("  - {{{event}, where: {place}{timing}}}\n"));
-    Ok("name: injected\nevents:\n".to_owned() + &lines.collect::<String>())
+    Ok(format!("name: {}\nevents:\n", FaultScript::INJECTED) + &lines.collect::<String>())
 }
 
 #[cfg(test)]
@@ -305,6 +342,29 @@ mod tests {
             let text = script_of(&format!("rackloom inject {line}"))
                 .unwrap_or_else(|reason| panic!("{line}: {reason}"));
             assert_eq!(text, format!("name: injected\nevents:\n  - {{{event}}}\n"), "{line}");
+        }
+    }
+
+    #[test]
+    fn messages_about_keys_name_the_options() {
+        let line = "rackloom inject link n0--n1 --loss 7 --kinds x --down --delay 1";
+        let arguments = Arguments::try_parse_from(line.split(' ')).expect(line);
+        let Chosen::Inject(InjectArguments { what, .. }) = arguments.command else { panic!("{line}") };
+        let kinds = [FaultKind::Loss, FaultKind::Delay, FaultKind::Down];
+        let number = |kind: FaultKind| {
+            let given = FaultKind::ALL.iter().filter(|kind| kinds.contains(kind));
+            1 + given.into_iter().position(|given| *given == kind).expect("it is given")
+        };
+        let (loss, delay) = (number(FaultKind::Loss), number(FaultKind::Delay));
+        for (message, expected) in [
+            (format!("`events[{loss}].rate` is 7"), "`--loss` is 7"),
+            (format!("`events[{loss}].kinds[2]` is x"), "`--kinds` is x"),
+            (format!("`events[{delay}].by` is 1"), "`--delay` is 1"),
+            (format!("`events[{delay}].for` is 1"), "`--for` is 1"),
+            ("`every` without `for`: say `what: down`".to_owned(), "`--every` without `--for`: say `--down`"),
+            ("no link `n0--n9`, and events[1].rate".to_owned(), "no link `n0--n9`, and events[1].rate"),
+        ] {
+            assert_eq!(what.in_options(&message), expected);
         }
     }
 

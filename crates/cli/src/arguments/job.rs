@@ -13,6 +13,7 @@ use rackloom_plan::{JobName, OnLoss, PatternName, Sizes};
 
 use super::declared::{meaning, named, names, on_or_off, summary, value};
 use super::headings::{DATA, FAULTS, WHAT};
+use super::output::{NAME_A_DIRECTORY, file_beside};
 
 /// Declares the options, and the message to the runtime that follows from them.
 macro_rules! declare_arguments {
@@ -124,7 +125,7 @@ pub(crate) struct ArrayOptions {
     #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) input: Option<PathBuf>,
     /// Write the ranks' results to rank0.npy, rank1.npy, ... in this directory
-    #[arg(long, help_heading = DATA, value_name = "DIR")]
+    #[arg(long, help_heading = DATA, value_name = "DIR", value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) output: Option<PathBuf>,
 }
 

@@ -20,6 +20,7 @@ mod recommend;
 mod recording;
 mod report;
 mod schedule;
+mod scripted;
 mod shell;
 mod submitted;
 mod sweep;
@@ -39,24 +40,26 @@ pub(crate) use self::diff::DiffArguments;
 pub(crate) use self::exec::{EnvArguments, ExecArguments, Net};
 pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::graph::{GraphArguments, GraphFormat};
-use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
+use self::headings::{DATA, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::ArrayOptions;
-pub(crate) use self::options::{command_line, passed_on};
+pub(crate) use self::options::{command_line, command_line_with, passed_on};
+use self::output::{NAME_A_DIRECTORY, NAME_A_FILE, file_beside};
 pub(crate) use self::output::{Output, PageOutput};
 pub(crate) use self::overrides::Overrides;
 pub(crate) use self::recommend::{RecommendArguments, ShapeName, Target};
-pub(crate) use self::recording::{RecordingOptions, interval};
+pub(crate) use self::recording::{RecordingOptions, look_interval};
 pub(crate) use self::report::ReportArguments;
 pub(crate) use self::schedule::ScheduleArguments;
+use self::scripted::FaultOptions;
 pub(crate) use self::shell::{CompletionsArguments, InitArguments, ManArguments};
 pub(crate) use self::submitted::{
     AddNodeArguments, CancelArguments, JobArguments, JobCommand, ListArguments, SubmitArguments,
 };
-pub(crate) use self::sweep::{Share, SweepArguments, SweepEngine};
+pub(crate) use self::sweep::{IMAGE, Share, SweepArguments, SweepEngine, VOLUME_CLAIM};
 pub(crate) use self::workload::{
-    CheckWorkloadArguments, Compute, DegreeOptions, GenerateArguments, Generated, ImportArguments,
-    WorkloadArguments, WorkloadCommand, WorkloadOptions,
+    CheckWorkloadArguments, Compute, DegreeOptions, GenerateArguments, Generated, GivenModel,
+    ImportArguments, WorkloadArguments, WorkloadCommand, WorkloadOptions,
 };
 use crate::exit;
 
@@ -84,6 +87,8 @@ pub(crate) enum Command {
     #[command(after_help = EXITS)]
     Sim(SimArguments),
     /// Run many random fault scripts against a rack, and reduce each script that fails to its smallest form
+    ///
+    /// Runs perform the job of the rack file or of the options. Workloads and traces are for `sim` and `sweep`.
     #[command(after_help = EXITS)]
     Campaign(CampaignArguments),
     /// Run a rack in virtual time at every point of a grid of values, in parallel; resumable
@@ -247,7 +252,7 @@ pub(crate) struct Processes {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct CaptureOptions {
     /// Write the frames of each link to a pcapng file in this directory
-    #[arg(long = "capture", help_heading = OUTPUT, value_name = "DIR")]
+    #[arg(long = "capture", help_heading = OUTPUT, value_name = "DIR", value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) directory: Option<PathBuf>,
     /// Largest capture of one link; 64MiB if absent
     #[arg(long = "capture-bytes", help_heading = OUTPUT, value_name = "SIZE", value_parser = capture_bytes_max, requires = "directory")]
@@ -269,7 +274,7 @@ fn capture_bytes_max(text: &str) -> Result<u64, String> {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct CheckpointOptions {
     /// Save snapshots of the collective in this directory; a later run can continue from them
-    #[arg(long, value_name = "DIR", help_heading = DATA)]
+    #[arg(long, value_name = "DIR", help_heading = DATA, value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Save a snapshot after every N runs of the collective, instead of after each
     #[arg(long, value_name = "N", help_heading = DATA, requires = "checkpoint", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -277,14 +282,6 @@ pub(crate) struct CheckpointOptions {
     /// Continue from the newest complete set of snapshots in this directory
     #[arg(long, value_name = "DIR", help_heading = DATA)]
     pub(crate) restore: Option<PathBuf>,
-}
-
-/// Scripted faults.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct FaultOptions {
-    /// Fault script: faults, their times, and the expected outcome
-    #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    pub(crate) faults: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -295,9 +292,9 @@ pub(crate) struct RunArguments {
     pub(crate) overrides: Overrides,
     #[command(flatten)]
     pub(crate) workload: WorkloadOptions,
-    /// Computations of a workload: a node waits for their end, or keeps a processor busy
-    #[arg(long, value_name = "HOW", help_heading = WHAT, value_enum, default_value_t, requires = "files")]
-    pub(crate) compute: Compute,
+    /// Computations of a workload: a node waits for their end, as without the option, or keeps a processor busy
+    #[arg(long, value_name = "HOW", help_heading = WHAT, value_enum)]
+    pub(crate) compute: Option<Compute>,
     #[command(flatten)]
     pub(crate) processes: Processes,
     #[command(flatten)]
@@ -309,7 +306,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) page: PageOutput,
     /// When all links are up, write the names and process ids of all members to this file
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, value_parser = file_beside(NAME_A_FILE))]
     pub(crate) pids: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) logging: Logging,
@@ -366,8 +363,8 @@ pub(crate) struct StatusArguments {
     /// Print JSON instead of tables, with the same content
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the status again after each interval, until it is interrupted or no rack is up. JSON is then one line per status
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s", value_parser = interval)]
+    /// Print the status again after each interval of 10ms or more, until it is interrupted or no rack is up. JSON is then one line per status
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s", value_parser = look_interval)]
     pub(crate) watch: Option<u64>,
 }
 
@@ -376,8 +373,8 @@ pub(crate) struct StatusArguments {
 pub(crate) struct TopArguments {
     /// Name of the rack; may be absent if only one is up
     pub(crate) name: Option<String>,
-    /// Time between two looks at the rack
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = interval)]
+    /// Time between two looks at the rack, 10ms or more
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = look_interval)]
     pub(crate) interval: u64,
 }
 
@@ -430,7 +427,7 @@ pub(crate) struct SeatArguments {
 #[derive(Debug, Args)]
 pub(crate) struct Logging {
     /// Write each member's log to a file in this directory
-    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT, value_parser = file_beside(NAME_A_DIRECTORY))]
     pub(crate) log_dir: Option<PathBuf>,
     /// Log more: links and losses (-v), paths (-vv)
     #[arg(short, long, action = ArgAction::Count, help_heading = OUTPUT)]

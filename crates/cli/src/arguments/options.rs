@@ -2,18 +2,39 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory as _;
 use rackloom_control::recorder::Recording;
 use rackloom_control::source;
 use rackloom_runtime::request::options::{
     CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
 };
 
-use super::{ArrayOptions, CaptureOptions, Logging, Processes, RunArguments, UpArguments};
+use super::{Arguments, ArrayOptions, CaptureOptions, Logging, Processes, RunArguments, UpArguments};
 
 /// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
 pub(crate) fn command_line() -> String {
     let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument));
     std::iter::once("rackloom".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the command line of this process with this argument behind the command and its subcommands.
+pub(crate) fn command_line_with(argument: &str) -> String {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let (commands, rest) = arguments.split_at(command_words(&arguments).len());
+    let words = commands.iter().map(quoted).chain([quoted(&argument.into())]).chain(rest.iter().map(quoted));
+    std::iter::once("rackloom".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the names of the command and of its subcommands, with which these arguments begin. Commands without help have none.
+pub(super) fn command_words(arguments: &[OsString]) -> Vec<String> {
+    let (mut command, mut names) = (Arguments::command(), Vec::new());
+    for argument in arguments {
+        let found = command.find_subcommand(argument).filter(|command| !command.is_hide_set()).cloned();
+        let Some(found) = found else { break };
+        names.push(found.get_name().to_owned());
+        command = found;
+    }
+    names
 }
 
 /// Returns the options of this process's command line that are passed on to `rackloom sim`: all but those of `own`, which have a value, and

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::headings::OUTPUT;
 
@@ -24,14 +25,19 @@ impl Output {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PageOutput {
     /// Also write the results as an HTML page of one file, with figures and tables that can be sorted
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT, value_parser = page_file)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, value_parser = file_beside("name a file; `rackloom report REPORT.json --html -` prints the page of a report"))]
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Parses the file of a page. Standard output has the tables.
-fn page_file(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "-" => Err("standard output has the tables; hint: name a file; `rackloom report REPORT.json --html -` prints the page of a report".to_owned()),
-        file => Ok(PathBuf::from(file)),
-    }
+/// Hints for a file or a directory that is `-`.
+pub(super) const NAME_A_FILE: &str = "name a file";
+pub(super) const NAME_A_DIRECTORY: &str = "name a directory";
+
+/// Returns the parser of a file or directory that is written beside the tables. It refuses `-`, because standard output has other text. Options
+/// that can be standard output ([`Output::json`], `--output`, `--write`, `--html` of `report`) do not use it.
+pub(super) fn file_beside(hint: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| match path.as_os_str() == "-" {
+        true => Err(format!("standard output has other text; hint: {hint}")),
+        false => Ok(path),
+    })
 }

@@ -1,5 +1,6 @@
 //! Arguments of workloads: those of `rackloom workload`, and the options of `sim` and `run`.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -10,6 +11,7 @@ use rackloom_workloads::import::Format;
 use rackloom_workloads::{Machine, Rates};
 
 use super::headings::{OUTPUT, WHAT};
+use super::output::{NAME_A_FILE, file_beside};
 
 /// Numbers of a model that are not named.
 const MODEL_DEFAULT: Model = Model { layers: 32, hidden: 4096, sequence: 2048, batch: 1, vocabulary: 32_000 };
@@ -86,18 +88,19 @@ pub(crate) struct GenerateArguments {
     /// Kind of workload
     #[arg(value_enum)]
     pub(crate) kind: Generated,
-    /// Transformer: layers, width of the hidden state, tokens of a sequence, sequences of a micro-batch, tokens of the vocabulary
+    /// Transformer: layers, width of the hidden state, tokens of a sequence, sequences of a micro-batch, tokens of the vocabulary. A number that
+    /// is left out has its default, and a note says so
     #[arg(
         long, value_name = "NAME=N,...", default_value = "layers=32,hidden=4096,sequence=2048,batch=1,vocabulary=32000",
         value_parser = model
     )]
-    pub(crate) model: Model,
+    pub(crate) model: GivenModel,
     #[command(flatten)]
     pub(crate) degrees: DegreeOptions,
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
     /// Write the workload to this file
-    #[arg(short = 'o', long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = OUTPUT, value_parser = file_beside(NAME_A_FILE))]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -105,19 +108,19 @@ pub(crate) struct GenerateArguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DegreeOptions {
     /// Replicas that process different tokens and reduce gradients (training)
-    #[arg(long = "dp", value_name = "N", default_value_t = 1, help_heading = DIVISION)]
+    #[arg(long = "dp", value_name = "N", default_value_t = 1, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) data: u32,
     /// Ranks that divide each matrix and reduce the hidden state
-    #[arg(long = "tp", value_name = "N", default_value_t = 1, help_heading = DIVISION)]
+    #[arg(long = "tp", value_name = "N", default_value_t = 1, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tensor: u32,
     /// Stages that hold different layers (training)
-    #[arg(long = "pp", value_name = "N", default_value_t = 1, help_heading = DIVISION)]
+    #[arg(long = "pp", value_name = "N", default_value_t = 1, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pipeline: u32,
     /// Ranks that hold different experts, between which tokens are exchanged (training)
-    #[arg(long = "ep", value_name = "N", default_value_t = 1, help_heading = DIVISION)]
+    #[arg(long = "ep", value_name = "N", default_value_t = 1, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) expert: u32,
     /// Micro-batches of one step (training)
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DIVISION)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) micro_batches: u32,
     /// Order of the micro-batches in a stage (training)
     #[arg(
@@ -126,18 +129,32 @@ pub(crate) struct DegreeOptions {
     )]
     pub(crate) schedule: String,
     /// Tokens that follow each prompt (decode)
-    #[arg(long, value_name = "N", default_value_t = 16, help_heading = DIVISION)]
+    #[arg(long, value_name = "N", default_value_t = 16, help_heading = DIVISION, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tokens: u32,
 }
 
-/// Parses the five numbers of a transformer, such as `layers=8,hidden=1024`. Numbers that are left out keep their defaults.
-fn model(text: &str) -> Result<Model, String> {
+/// Transformer of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GivenModel {
+    /// Its numbers.
+    pub(crate) model: Model,
+    /// Numbers that were left out, with their defaults: `batch=1`.
+    pub(crate) defaults: Vec<String>,
+}
+
+/// Parses the five numbers of a transformer, such as `layers=8,hidden=1024`. Numbers that are left out have defaults.
+fn model(text: &str) -> Result<GivenModel, String> {
     let mut model = MODEL_DEFAULT;
+    let mut given = Vec::new();
     for assignment in text.split(',') {
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
             format!("`{assignment}` has no value; hint: write it as `layers=8,hidden=1024`")
         })?;
-        let number = match name.trim() {
+        let name = name.trim();
+        if given.contains(&name) {
+            return Err(format!("`{name}` is stated twice; hint: leave one of them out"));
+        }
+        let number = match name {
             "layers" => &mut model.layers,
             "hidden" => &mut model.hidden,
             "sequence" => &mut model.sequence,
@@ -149,10 +166,38 @@ fn model(text: &str) -> Result<Model, String> {
             }
         };
         let value = value.trim();
-        *number =
-            value.parse().map_err(|_| format!("`{value}` is no whole number; hint: write `{name}=8`"))?;
+        *number = value.parse().map_err(|error: ParseIntError| not_a_number(name, value, &error))?;
+        given.push(name);
     }
-    Ok(model)
+    let Model { layers, hidden, sequence, batch, vocabulary } = MODEL_DEFAULT;
+    let all = [
+        ("layers", layers),
+        ("hidden", hidden),
+        ("sequence", sequence),
+        ("batch", batch),
+        ("vocabulary", vocabulary),
+    ];
+    let defaults = all.iter().filter(|(name, _)| !given.contains(name));
+    Ok(GivenModel { model, defaults: defaults.map(|(name, number)| format!("{name}={number}")).collect() })
+}
+
+/// Returns the complaint about a value that is no number, or one that is far above the range.
+fn not_a_number(name: &str, value: &str, error: &ParseIntError) -> String {
+    let range = Model::RANGES.into_iter().find(|(of, _)| *of == name).map(|(_, range)| range);
+    match (error.kind(), range) {
+        (IntErrorKind::PosOverflow, Some(range)) => {
+            format!("{name} is {value}; hint: write {} to {}", range.start(), range.end())
+        }
+        _ => format!("`{value}` is no whole number; hint: write `{name}=8`"),
+    }
+}
+
+/// Parses a rate above zero.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err("a rate is a number above 0; hint: write one such as 500".to_owned()),
+    }
 }
 
 /// Machine of each rank, for the durations of computations.
@@ -162,19 +207,19 @@ pub(crate) struct MachineOptions {
     #[arg(long, conflicts_with_all = ["tflops", "memory_gbps", "launch_ns"], help_heading = MACHINE)]
     pub(crate) work: bool,
     /// Floating-point operations per second that a rank attains, in 10^12
-    #[arg(long, value_name = "N", default_value_t = Rates::default().flops_per_s / 1e12, help_heading = MACHINE)]
+    #[arg(long, value_name = "N", default_value_t = Rates::default().flops_per_s / 1e12, help_heading = MACHINE, value_parser = rate)]
     pub(crate) tflops: f64,
     /// Bandwidth between memory and processor that a rank attains, in GB/s
     #[arg(
         long = "memory-bandwidth", value_name = "N", default_value_t = Rates::default().memory_bytes_per_s / 1e9,
-        help_heading = MACHINE
+        help_heading = MACHINE, value_parser = rate
     )]
     pub(crate) memory_gbps: f64,
     /// Time of each computation beside its work, in nanoseconds
     #[arg(long, value_name = "N", default_value_t = Rates::default().launch_ns, help_heading = MACHINE)]
     pub(crate) launch_ns: u64,
     /// Bytes of one element of activations, parameters and gradients
-    #[arg(long, value_name = "N", default_value_t = Machine::default().element_bytes, help_heading = MACHINE)]
+    #[arg(long, value_name = "N", default_value_t = Machine::default().element_bytes, help_heading = MACHINE, value_parser = clap::value_parser!(u64).range(1..=16))]
     pub(crate) element_bytes: u64,
 }
 
@@ -204,7 +249,7 @@ pub(crate) struct ImportArguments {
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
     /// Write the workload, or the rack file, to this file
-    #[arg(short = 'o', long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = OUTPUT, value_parser = file_beside(NAME_A_FILE))]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -222,10 +267,20 @@ mod tests {
 
     #[test]
     fn numbers_of_a_model_have_names() {
-        let parsed = model("layers=8,vocabulary=0, hidden = 64").unwrap();
+        let GivenModel { model: parsed, defaults } = model("layers=8,vocabulary=0, hidden = 64").unwrap();
         assert_eq!((parsed.layers, parsed.hidden, parsed.vocabulary, parsed.batch), (8, 64, 0, 1));
-        for bad in ["", "layers", "layers=x", "layers=-1", "width=4"] {
+        assert_eq!(defaults, ["sequence=2048", "batch=1"]);
+        for bad in ["", "layers", "layers=x", "layers=-1", "width=4", "layers=1,layers=2"] {
             assert!(model(bad).unwrap_err().contains("hint: "), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_a_model_that_is_too_large_is_refused_with_its_range() {
+        for (name, range) in Model::RANGES {
+            let error = model(&format!("{name}=999999999999999")).unwrap_err();
+            let range = format!("write {} to {}", range.start(), range.end());
+            assert!(error.contains(&range) && error.contains("999999999999999"), "{error}");
         }
     }
 }

@@ -10,14 +10,19 @@ use rackloom_jobs::report::Report;
 use crate::arguments::DiffArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::{report_file, reporting};
 
 /// Compares reports, and prints and writes the result.
 pub(crate) fn run(arguments: &DiffArguments) -> Result<Exit, Failure> {
-    reporting::must_be_writable(&arguments.output)?;
-    let thresholds = Thresholds::parse(arguments.fail_over.iter().map(String::as_str))
-        .map_err(|error| Failure::bad_input(error.to_string()).at("--fail-over"))?;
     let (before, after) = arguments.sides();
+    let files = Files::default().reads("a report", before.iter().chain(&after).copied());
+    files.writes("--json", &arguments.output.json).must_differ()?;
+    reporting::must_be_writable(&arguments.output)?;
+    let thresholds = Thresholds::parse(arguments.fail_over.iter().map(String::as_str)).map_err(|error| {
+        let hint = "`rackloom diff --help` says what --fail-over takes";
+        Failure::bad_input(format!("--fail-over: {error}")).hint(hint)
+    })?;
     let (before, after) = (read(&before)?, read(&after)?);
     let comparison = compare(&before, &after, &Limits { thresholds, rows_max: arguments.rows });
     reporting::print_text(&arguments.output, &show::comparison(&comparison))?;

@@ -1,6 +1,7 @@
 //! Result of a comparison as a table, the most important rows first.
 
 use rackloom_compare::{Comparison, Evidence, Judgement, Outcome, OverTime, Row, Section, Side};
+use rackloom_plan::printable;
 
 use crate::present::table::{Column, Table};
 use crate::present::units;
@@ -150,7 +151,7 @@ fn counts(comparison: &Comparison) -> String {
 }
 
 fn notes(comparison: &Comparison) -> String {
-    comparison.notes.iter().map(|note| format!("note: {note}\n")).collect()
+    comparison.notes.iter().map(|note| format!("note: {}\n", printable(note))).collect()
 }
 
 fn outcome(comparison: &Comparison) -> String {

@@ -16,7 +16,8 @@ use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, cannot_write};
+use crate::files::Files;
 use crate::reporting::{
     must_be_writable_at, must_be_writable_in, page_must_be_writable, print_data, print_text, write_page,
 };
@@ -38,7 +39,9 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     let chosen = chosen(arguments)?;
     let request = request(arguments)?;
     let is_all = arguments.name == "all";
-    page_must_be_writable(&arguments.page, None)?;
+    let files = Files::default().writes("--svg", &arguments.svg).writes("--html", &arguments.page.html);
+    files.must_differ()?;
+    page_must_be_writable(&arguments.page)?;
     match &arguments.svg {
         Some(path) if is_all => must_be_writable_in(path)?,
         Some(path) => must_be_writable_at(path)?,
@@ -119,5 +122,5 @@ fn draw(experiment: &Experiment, found: &Findings, path: &Path, is_directory: bo
         std::fs::create_dir_all(path)?;
         std::fs::write(path.join(format!("{}.svg", experiment.name)), figure)
     };
-    write().map_err(|error| Failure::could_not_start("cannot write the figure", error).at_path(path))
+    write().map_err(|error| cannot_write("the figure", &error, path))
 }

@@ -12,12 +12,18 @@ use rackloom_runtime::request::work::RackRequest;
 
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, cannot_write};
+use crate::files::Files;
 use crate::report_file;
 use crate::reporting::{must_be_writable_at, print_data};
 
 /// Draws a rack file.
 pub(crate) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
+    Files::default()
+        .reads("the rack file", [&arguments.file])
+        .reads("the report of --report", &arguments.report)
+        .writes("--output", &arguments.output)
+        .must_differ()?;
     let output = arguments.output.as_deref().filter(|path| path.as_os_str() != "-");
     if let Some(path) = output {
         must_be_writable_at(path)?;
@@ -47,7 +53,6 @@ fn text(graph: &Graph, format: GraphFormat) -> String {
 fn write(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
         None => print_data(text.trim_end()),
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::could_not_start("cannot write the picture", error).at_path(path)),
+        Some(path) => std::fs::write(path, text).map_err(|error| cannot_write("the picture", &error, path)),
     }
 }
