@@ -28,6 +28,14 @@ need_space() {
     [ -d target/debug ] || exit 1
 }
 
+# Tests that root runs start racks as the user without rights as well, and every process needs the null device.
+need_null_device() {
+    [ "$(id -u)" != 0 ] || setpriv --reuid 65534 --regid 65534 --clear-groups sh -c 'test -r /dev/null -a -w /dev/null' || {
+        echo '/dev/null is closed to other users than root; hint: chmod 666 /dev/null' >&2
+        exit 1
+    }
+}
+
 need_linker() {
     command -v cc >/dev/null && return
     step 'installing a C linker'
@@ -153,6 +161,7 @@ run_tests() {
     return "$status"
 }
 
+need_null_device
 need_space
 need_linker
 need_toolchain

@@ -22,6 +22,7 @@ int main(int count, char **words) {
         }
     }
     printf("rank %d of %d: %ld wrong sums\n", rank, ranks, wrong);
+    fflush(stdout);
     MPI_Finalize();
     return wrong != 0;
 }
