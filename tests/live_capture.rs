@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs::Permissions;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -101,6 +102,24 @@ fn an_interrupt_ends_a_capture_and_leaves_a_whole_file() {
     within(TIMEOUT, "the first frames", || (!frames(&live).is_empty()).then_some(()));
     send(Pid::from_child(&capture.0), Signal::INT);
     assert_eq!(capture.code(), Some(0));
+    assert_eq!(rackloom(&["decode", text(&live)]).finish().code, Some(0), "the file ends with a whole block");
+}
+
+#[test]
+fn a_capture_of_a_rack_whose_supervisor_is_killed_ends_with_an_error() {
+    let session = Session::begin();
+    recording(&session);
+    let live = scratch("live.pcapng");
+    let mut capture = Beside::start(&session, &["capture", "live", "n1--n2", "-w", text(&live)]);
+    within(TIMEOUT, "the first frames", || (!frames(&live).is_empty()).then_some(()));
+    let status = session.passes(&["status", "--json"]);
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let supervisor = status["racks"][0]["pid"].as_i64().expect("a process");
+    send(Pid::from_raw(supervisor as i32).expect("a process"), Signal::KILL);
+    assert_eq!(capture.code(), Some(5));
+    let mut said = String::new();
+    capture.0.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.contains("rack live does not answer any more, and was not taken down"), "{said}");
     assert_eq!(rackloom(&["decode", text(&live)]).finish().code, Some(0), "the file ends with a whole block");
 }
 

@@ -5,12 +5,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write};
 
 use rackloom_runtime::machine::interruption::Interruption;
-use rackloom_runtime::standing::{LiveCapture, StandingRack, captured_links, follow};
+use rackloom_runtime::standing::{Captured, LiveCapture, StandingRack, captured_links, follow};
 
 use crate::arguments::{CaptureArguments, ExtcapArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, cannot_write_file, print_to_stderr};
 use crate::reporting;
+use crate::standing::end_of;
 
 /// Prefix of the interfaces that Wireshark shows.
 const INTERFACE: &str = "rackloom";
@@ -23,22 +24,28 @@ pub(crate) fn run(arguments: &CaptureArguments) -> Result<Exit, Failure> {
         return Err(Failure::bad_input("a capture is no text for a terminal")
             .hint("name a file with --write, or add `| rackloom decode -`"));
     }
-    let mut capture = follow(&StandingRack::named(rack)?.status()?, link)?;
-    let frames = if is_stdout {
+    let status = StandingRack::named(rack)?.status()?;
+    let mut capture = follow(&status, link)?;
+    let captured = if is_stdout {
         copy(&mut capture, &mut io::stdout().lock())?
     } else {
         // A refused command leaves an earlier file as it is, so the file is opened only now.
         let mut file = File::create(write).map_err(|error| cannot_write_file(&error, write))?;
         copy(&mut capture, &mut file)?
     };
-    if let Some(frames) = frames {
+    if let Some(Captured { frames, .. }) = captured {
         print_to_stderr(&format!("{frames} frames of {link}"));
     }
-    Ok(Exit::Pass)
+    exit_of(captured, status.name)
 }
 
-/// Copies the frames of a link to `out`. Returns their number, or `None` if the reader of a pipe has closed it.
-fn copy(capture: &mut LiveCapture, out: &mut dyn Write) -> Result<Option<u64>, Failure> {
+/// Returns the exit of a capture: an error if the rack ended without being taken down.
+fn exit_of(captured: Option<Captured>, rack: String) -> Result<Exit, Failure> {
+    if captured.is_some_and(|captured| captured.is_rack_over) { end_of(&[rack]) } else { Ok(Exit::Pass) }
+}
+
+/// Copies the frames of a link to `out`. Returns `None` if the reader of a pipe has closed it.
+fn copy(capture: &mut LiveCapture, out: &mut dyn Write) -> Result<Option<Captured>, Failure> {
     let interruption =
         Interruption::listen().map_err(|error| Failure::could_not_start("cannot wait for signals", error))?;
     match capture.write_to(out, &interruption) {
@@ -60,7 +67,8 @@ pub(crate) fn extcap(arguments: &ExtcapArguments) -> Result<Exit, Failure> {
         let status = StandingRack::named(rack)?.status()?;
         let mut fifo =
             OpenOptions::new().write(true).open(fifo).map_err(|error| cannot_write_file(&error, fifo))?;
-        copy(&mut follow(&status, link)?, &mut fifo)?;
+        let captured = copy(&mut follow(&status, link)?, &mut fifo)?;
+        return exit_of(captured, status.name);
     }
     Ok(Exit::Pass)
 }

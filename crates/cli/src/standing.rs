@@ -123,7 +123,7 @@ fn watch(arguments: &StatusArguments, interval: Duration) -> Result<Exit, Failur
 }
 
 /// Returns the end of a view of racks that do not answer: pass if all of them were taken down.
-fn end_of(names: &[String]) -> Result<Exit, Failure> {
+pub(crate) fn end_of(names: &[String]) -> Result<Exit, Failure> {
     match names.iter().find(|name| !standing::was_taken_down(name)) {
         None => Ok(Exit::Pass),
         Some(name) => {

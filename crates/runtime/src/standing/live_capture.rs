@@ -44,6 +44,15 @@ pub struct LiveCapture {
     is_headed: bool,
 }
 
+/// Frames that were written, and the reason for their end.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured {
+    /// Number of frames.
+    pub frames: u64,
+    /// True if the rack does not answer any more; false after an interruption.
+    pub is_rack_over: bool,
+}
+
 /// File of one process that is read.
 #[derive(Debug)]
 struct OpenPart {
@@ -123,24 +132,26 @@ fn chosen(links: &[String], link: &str) -> Option<String> {
 }
 
 impl LiveCapture {
-    /// Writes the frames until the rack ends, an interruption, or an error of `out`. Returns the number of frames.
+    /// Writes the frames until the rack ends, an interruption, or an error of `out`.
     ///
     /// # Errors
     /// A file cannot be read, or `out` cannot be written.
-    pub fn write_to(&mut self, out: &mut dyn Write, interruption: &Interruption) -> io::Result<u64> {
+    pub fn write_to(&mut self, out: &mut dyn Write, interruption: &Interruption) -> io::Result<Captured> {
         let mut next_check = Instant::now() + RACK_INTERVAL;
         let mut frames = 0;
+        let mut is_rack_over = false;
         loop {
-            let mut is_last = interruption.is_requested();
-            if Instant::now() >= next_check {
-                is_last |= !self.is_rack_up();
+            let is_interrupted = interruption.is_requested();
+            if !is_interrupted && Instant::now() >= next_check {
+                is_rack_over = !self.is_rack_up();
                 next_check = Instant::now() + RACK_INTERVAL;
             }
+            let is_last = is_interrupted || is_rack_over;
             self.read()?;
             let until_ns = if is_last { u64::MAX } else { self.clock.now().0.saturating_sub(DELAY_NS) };
             frames += self.write_until(until_ns, out)?;
             if is_last {
-                return Ok(frames);
+                return Ok(Captured { frames, is_rack_over });
             }
             thread::sleep(INTERVAL);
         }

@@ -26,6 +26,6 @@ mod up;
 pub use self::background::keep;
 pub use self::events::{EventStream, RackEvent};
 pub use self::join::join;
-pub use self::live_capture::{LiveCapture, captured_links, follow};
+pub use self::live_capture::{Captured, LiveCapture, captured_links, follow};
 pub use self::rack::{StandingRack, status_with_rates, was_taken_down, watched_status};
 pub use self::up::up;
