@@ -231,7 +231,7 @@ fn one_thread_reason(
     }
 }
 
-/// Runs the rack on several threads. Each reports the progress of its members.
+/// Runs the rack on several threads. Each part reports the progress of its members.
 fn run_on_threads(
     plan: &Plan,
     jobs: Vec<Box<dyn Job>>,
@@ -239,12 +239,12 @@ fn run_on_threads(
     recording: &Recording,
     bar: &Bar,
 ) -> Ran {
-    let progress = Mutex::new(vec![RunProgress::default(); parts::THREADS_MAX]);
-    let look = |thread: usize, part: &Simulation| {
+    let progress = Mutex::new(vec![RunProgress::default(); parts::PARTS_MAX]);
+    let look = |number: usize, part: &Simulation| {
         bar.update(|| {
             let mut all = progress.lock().unwrap_or_else(PoisonError::into_inner);
-            all[thread] = progress_of(part, plan.endpoint_count());
-            // Threads compute one window of time after the other, so the latest time is that of the run.
+            all[number] = progress_of(part, plan.endpoint_count());
+            // Parts compute one window of time after the other, so the latest time is that of the run.
             RunProgress::joined(all.iter().copied())
         });
     };

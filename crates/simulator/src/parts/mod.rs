@@ -12,7 +12,8 @@
 //! if all are over. Up to that end the other members run. A part with an unfinished job knows that end without the other parts.
 //!
 //! The first thread coordinates. It computes a window with little work alone, one part after the other, while the other threads sleep.
-//! A window with much work is shared: each thread computes its part, and the threads meet at the begin, between the steps if the
+//! A window with much work is shared: each thread takes one part after the other until none is left. There are more parts than threads, because parts have
+//! unequal work. The threads meet at the begin, between the steps if the
 //! jobs of a part are over, and at the end. The number of events of the latest windows decides (`load.rs`), which repeats from run to run.
 //!
 //! Racks that need all events in one order have one part ([`objection`]).
@@ -22,6 +23,7 @@ mod meeting;
 mod part;
 mod partition;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rackloom_jobs::Job;
@@ -46,7 +48,7 @@ const SHARED_EVENTS_MIN: u64 = 512;
 /// Threads of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
-    /// Number of threads and of parts. More threads than processors have no use.
+    /// Number of threads. More threads than processors have no use.
     pub count: usize,
     /// Average number of events of a window from which on the threads share it. The results do not depend on it.
     pub shared_events_min: u64,
@@ -60,6 +62,13 @@ impl From<usize> for Threads {
 
 /// Largest number of threads.
 pub const THREADS_MAX: usize = 64;
+
+/// Parts for each of several threads, so that parts with unequal work share the threads evenly: the part with the switch of a star may have
+/// more work than all others. In stars of 1024, eight were as fast as four or faster, and faster than two.
+const PARTS_PER_THREAD: usize = 8;
+
+/// Largest number of parts.
+pub const PARTS_MAX: usize = 256;
 
 /// Returns the reason for which a rack must be computed by one thread, if there is one.
 #[must_use]
@@ -97,7 +106,9 @@ pub fn run(
     let counts = [graph.endpoint_count(), graph.participant_count()];
     assert!(counts.contains(&jobs.len()), "one job for each member with a part of it");
     let Threads { count, shared_events_min } = threads.into();
-    let count = count.clamp(1, THREADS_MAX.min(graph.members.len()));
+    let members = graph.members.len();
+    let workers = count.clamp(1, THREADS_MAX.min(members));
+    let count = if workers == 1 { 1 } else { (workers * PARTS_PER_THREAD).min(PARTS_MAX.min(members)) };
     let of_member: Arc<[u8]> = partition::partition(&graph, count).into();
     let mut shares: Vec<_> = (0..count).map(|_| Vec::new()).collect();
     for (node, job) in (0..).map(NodeId).zip(jobs) {
@@ -121,13 +132,13 @@ pub fn run(
         let building: Vec<_> = shares.into_iter().enumerate().map(build).collect();
         building.into_iter().map(|thread| joined(thread.join())).collect()
     });
-    let division = Division::new(parts);
+    let division = Division::new(parts, workers);
     let (cause, windows_shared) = std::thread::scope(|scope| {
         let division = &division;
-        let work = |own| scope.spawn(move || division.work(own, look));
-        let workers: Vec<_> = (1..count).map(work).collect();
+        let work = |thread| scope.spawn(move || division.work(thread, look));
+        let others: Vec<_> = (1..workers).map(work).collect();
         let ended = division.coordinate(Load::new(shared_events_min), look);
-        workers.into_iter().for_each(|worker| joined(worker.join()));
+        others.into_iter().for_each(|worker| joined(worker.join()));
         ended
     });
     let mut parts = division.into_ends(cause.is_some(), look);
@@ -159,9 +170,12 @@ fn stalled(plan: &Plan, cause: StallCause, parts: &mut [PartEnd]) -> Stalled {
 /// All parts, and the meetings of the threads that compute them.
 struct Division {
     parts: Vec<Mutex<Part>>,
+    /// Next part that a thread takes in a shared window. The first thread resets it before the window.
+    next: AtomicUsize,
     /// The first thread brings the end of a window for all threads, or `None` at the end of the run.
     orders: Meeting<Option<Instant>>,
-    between: Meeting<Ending>,
+    /// Each thread brings the state of the parts that it has begun, if it has.
+    between: Meeting<Option<Ending>>,
     done: Meeting<()>,
 }
 
@@ -179,13 +193,13 @@ impl Drop for Guard<'_> {
 }
 
 impl Division {
-    fn new(parts: Vec<Part>) -> Self {
-        let count = parts.len();
+    fn new(parts: Vec<Part>, threads: usize) -> Self {
         Self {
             parts: parts.into_iter().map(Mutex::new).collect(),
-            orders: Meeting::new(count),
-            between: Meeting::new(count),
-            done: Meeting::new(count),
+            next: AtomicUsize::new(0),
+            orders: Meeting::new(threads),
+            between: Meeting::new(threads),
+            done: Meeting::new(threads),
         }
     }
 
@@ -218,6 +232,7 @@ impl Division {
             };
             if is_shared {
                 drop(parts);
+                self.next.store(0, Ordering::Relaxed);
                 windows_shared += 1;
                 // `None`: another thread has panicked, and the results are not used.
                 if self.orders.meet(0, Some(until)).is_none() || !self.run_shared(0, until, look) {
@@ -231,31 +246,46 @@ impl Division {
         }
     }
 
-    /// Computes a part in all shared windows.
-    fn work(&self, own: usize, look: &impl Fn(usize, &Simulation)) {
+    /// Computes parts in all shared windows.
+    fn work(&self, thread: usize, look: &impl Fn(usize, &Simulation)) {
         let _guard = Guard(self);
-        while let Some(until) = self.orders.meet(own, None).and_then(|orders| orders[0]) {
-            if !self.run_shared(own, until, look) {
+        while let Some(until) = self.orders.meet(thread, None).and_then(|orders| orders[0]) {
+            if !self.run_shared(thread, until, look) {
                 return;
             }
         }
     }
 
-    /// Computes a part in one shared window. Returns false if another thread has panicked.
-    fn run_shared(&self, own: usize, until: Instant, look: &impl Fn(usize, &Simulation)) -> bool {
-        let mut part = self.part(own);
-        let ending = part.begin(until);
-        let end = if ending.ends() {
-            let Some(endings) = self.between.meet(own, ending) else { return false };
-            Ending::end_of(endings, until)
+    /// Computes parts in one shared window until none is left. Returns false if another thread has panicked.
+    fn run_shared(&self, thread: usize, until: Instant, look: &impl Fn(usize, &Simulation)) -> bool {
+        let mut begun = None;
+        let mut waiting = Vec::new();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.parts.len() {
+                break;
+            }
+            let mut part = self.part(number);
+            let ending = part.begin(until);
+            begun = Some(begun.map_or(ending, |begun: Ending| begun.join(ending)));
+            if ending.ends() {
+                waiting.push(part);
+            } else {
+                part.finish(until);
+                part.look_if_due(look);
+            }
+        }
+        if waiting.is_empty() {
+            self.between.bring(thread, begun);
         } else {
-            self.between.bring(own, ending);
-            until
-        };
-        part.finish(end);
-        part.look_if_due(look);
-        drop(part);
-        self.done.meet(own, ()).is_some()
+            let Some(endings) = self.between.meet(thread, begun) else { return false };
+            let end = Ending::end_of(endings.into_iter().flatten(), until);
+            for mut part in waiting {
+                part.finish(end);
+                part.look_if_due(look);
+            }
+        }
+        self.done.meet(thread, ()).is_some()
     }
 
     fn into_ends(self, has_stalled: bool, look: &impl Fn(usize, &Simulation)) -> Vec<PartEnd> {

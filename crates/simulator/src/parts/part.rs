@@ -70,11 +70,18 @@ impl Ending {
         self.ends
     }
 
+    /// Returns the state of two parts together.
+    pub(super) fn join(self, other: Self) -> Self {
+        Self { ends: self.ends && other.ends, after: self.after.max(other.after) }
+    }
+
     /// Returns the end of a window of all parts, no later than `until`.
     pub(super) fn end_of(endings: impl IntoIterator<Item = Self>, until: Instant) -> Instant {
-        let join =
-            |one: Self, other: Self| Self { ends: one.ends && other.ends, after: one.after.max(other.after) };
-        endings.into_iter().reduce(join).filter(|joined| joined.ends).map_or(until, |joined| joined.after)
+        endings
+            .into_iter()
+            .reduce(Self::join)
+            .filter(|joined| joined.ends)
+            .map_or(until, |joined| joined.after)
     }
 }
 
