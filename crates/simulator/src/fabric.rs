@@ -52,26 +52,26 @@ pub(crate) struct Fabric {
     shortest_ns: u64,
     /// True if frames may wait on a link for others to overtake them.
     has_holds: bool,
-    /// Members on other threads, if there are any.
+    /// Members of other parts, if there are any.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
-/// Members on other threads, and the frames that have left for them.
+/// Members of other parts, and the frames that have left for them.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
-    /// Number of this thread.
+    /// Number of this part.
     pub(crate) own: usize,
-    /// Threads by member.
-    pub(crate) threads: Arc<[u8]>,
-    /// Frames by thread.
+    /// Part of each member.
+    pub(crate) of_member: Arc<[u8]>,
+    /// Frames by part.
     pub(crate) parcels: Vec<Parcel>,
 }
 
 impl Elsewhere {
-    /// Returns the parcel for a member, or `None` if the member is on this thread.
+    /// Returns the parcel for a member, or `None` if the member is of this part.
     fn parcel_for(&mut self, member: NodeId) -> Option<&mut Parcel> {
-        let thread = usize::from(self.threads[member.index()]);
-        if thread == self.own { None } else { self.parcels.get_mut(thread) }
+        let part = usize::from(self.of_member[member.index()]);
+        if part == self.own { None } else { self.parcels.get_mut(part) }
     }
 }
 
@@ -278,18 +278,18 @@ impl Fabric {
         }
     }
 
-    /// Sets which members are on other threads. Payloads are copied when they leave from now on.
+    /// Sets which members are of other parts. Payloads are copied when they leave from now on.
     pub(crate) fn set_elsewhere(&mut self, elsewhere: Elsewhere) {
         self.payload_table.is_observed.set(true);
         self.elsewhere = Some(Box::new(elsewhere));
     }
 
-    /// Returns the frames that have left for members on other threads, by thread.
+    /// Returns the frames that have left for members of other parts, by part.
     pub(crate) fn parcels(&mut self) -> &mut [Parcel] {
         self.elsewhere.as_mut().map_or(&mut [], |elsewhere| &mut elsewhere.parcels)
     }
 
-    /// Schedules the arrival of frames from another thread.
+    /// Schedules the arrival of frames from another part.
     pub(crate) fn receive(&mut self, parcel: &mut Parcel) {
         let Self { frames, queue, receivers, .. } = self;
         frames.unpack(parcel, |frame, id, at| {

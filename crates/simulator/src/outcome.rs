@@ -37,7 +37,7 @@ pub struct Statistics {
     /// Bytes on all wires with the headers of the links' profiles.
     pub accounted_bytes: u64,
     /// Maximum number of frames that needed a buffer at the same time. Observers may change it: members are then
-    /// computed in another order. With several threads it is the sum of their maxima.
+    /// computed in another order. With several parts it is the sum of their maxima.
     pub frames_alive_max: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct FaultTransition {
 }
 
 impl Statistics {
-    /// Adds the counters of members on another thread. The sum of the maxima of frames is an upper bound of their maximum.
+    /// Adds the counters of members of another part. The sum of the maxima of frames is an upper bound of their maximum.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             events_handled,

@@ -54,7 +54,7 @@ pub struct RunResults {
     links: Vec<LinkStatistics>,
 }
 
-/// Results of those members that one thread computed.
+/// Results of the members of one part.
 pub(crate) struct PartResults {
     pub(crate) now: Instant,
     pub(crate) sums: TraceSums,

@@ -1,7 +1,7 @@
-//! Frames that travel to a member on another thread.
+//! Frames that travel to a member of another part.
 //!
-//! Buffers and references to payload belong to one thread. A frame that leaves for another one is copied into a parcel,
-//! with the bytes of its payload, and takes a buffer of the receiver's thread there. Its length, its stored bytes and its
+//! Buffers and references to payload belong to one part. A frame that leaves for another one is copied into a parcel,
+//! with the bytes of its payload, and takes a buffer of the receiver's part there. Its length, its stored bytes and its
 //! hash stay the same, so the hash of a run does not depend on the number of threads.
 
 use rackloom_protocol::Instant;
@@ -10,7 +10,7 @@ use super::{Body, FrameSlab};
 use crate::ids::{ChannelId, FrameId};
 use crate::memory::payload::Payload;
 
-/// Frames for the members of one thread, in the order in which they were sent.
+/// Frames for the members of one part, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
     frames: Vec<PackedFrame>,

@@ -80,7 +80,7 @@ pub(crate) struct PayloadTable {
     pub(crate) mode: PayloadMode,
     /// True if whole frames in flight are read, or have bits flipped.
     pub(crate) is_watched: Flag,
-    /// True if an observer or another thread gets frames with their referenced bytes, which are then copied aside from the
+    /// True if an observer or another part gets frames with their referenced bytes, which are then copied aside from the
     /// start.
     pub(crate) is_observed: Flag,
     /// True if a link computes sums over whole frames, so that they must be equal at both of its ends.
@@ -136,7 +136,7 @@ impl PayloadTable {
         }
     }
 
-    /// Appends the referenced bytes of a frame that leaves for another thread, which were copied aside. Returns their number; 0
+    /// Appends the referenced bytes of a frame that leaves for another part, which were copied aside. Returns their number; 0
     /// if the frame refers to none.
     pub(crate) fn append_bytes(&self, payload: &Payload, to: &mut Vec<u8>) -> u16 {
         if payload.is_none() || self.mode != PayloadMode::Full {
@@ -145,14 +145,14 @@ impl PayloadTable {
         let references = self.references();
         let located = references.get(payload.source.index()).and_then(|of| of.locate(payload.reference));
         let Some(BytesLocation::Kept(bytes)) = located else {
-            debug_assert!(located.is_none(), "bytes that leave for another thread are copied aside");
+            debug_assert!(located.is_none(), "bytes that leave for another part are copied aside");
             return 0;
         };
         to.extend_from_slice(bytes);
         payload.length
     }
 
-    /// Returns the payload of a frame from another thread, as a reference to a copy of its bytes.
+    /// Returns the payload of a frame from another part, as a reference to a copy of its bytes.
     pub(crate) fn adopt(&self, payload: Payload, bytes: &[u8]) -> Payload {
         if bytes.is_empty() {
             return payload;

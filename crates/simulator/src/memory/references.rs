@@ -51,7 +51,7 @@ impl References {
         }
     }
 
-    /// Adds a reference to a copy of bytes of a memory on another thread. One frame holds it.
+    /// Adds a reference to a copy of bytes of a memory of another part. One frame holds it.
     pub(crate) fn add_copy(&mut self, bytes: &[u8]) -> u32 {
         // An empty range: no write of the owner concerns the copy.
         let number = self.add(RegionId(0), 0, 0);

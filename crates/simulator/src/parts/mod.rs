@@ -12,9 +12,9 @@
 //! if all are over. Up to that end the other members run. A part with an unfinished job knows that end without the other parts.
 //!
 //! The first thread coordinates. It computes a window with little work alone, one part after the other, while the other threads sleep.
-//! A window with much work is shared: each thread takes one part after the other until none is left. There are more parts than threads, because parts have
-//! unequal work. The threads meet at the begin, between the steps if the
-//! jobs of a part are over, and at the end. The number of events of the latest windows decides (`load.rs`), which repeats from run to run.
+//! A window with much work is shared: each thread takes one part after the other until none is left. There are more parts than
+//! threads, because parts have unequal work. The threads meet at the begin, between the steps if the jobs of a part are over, and
+//! at the end. The number of events of the latest windows decides (`load.rs`), which repeats from run to run.
 //!
 //! Racks that need all events in one order have one part ([`objection`]).
 
@@ -67,7 +67,7 @@ pub const THREADS_MAX: usize = 64;
 /// more work than all others. In stars of 1024, eight were as fast as four or faster, and faster than two.
 const PARTS_PER_THREAD: usize = 8;
 
-/// Largest number of parts.
+/// Largest number of parts. Their numbers are bytes.
 pub const PARTS_MAX: usize = 256;
 
 /// Returns the reason for which a rack must be computed by one thread, if there is one.
@@ -123,7 +123,7 @@ pub fn run(
                 simulation.record_series(recording);
                 simulation.set_elsewhere(Elsewhere {
                     own,
-                    threads: Arc::clone(of_member),
+                    of_member: Arc::clone(of_member),
                     parcels: (0..count).map(|_| Parcel::default()).collect(),
                 });
                 Part::new(own, simulation, count, every)

@@ -23,7 +23,7 @@ impl Simulation {
         self.now
     }
 
-    /// Returns true if the member is computed here and not by another thread.
+    /// Returns true if the member is computed here and not in another part.
     #[must_use]
     pub fn is_here(&self, node: NodeId) -> bool {
         self.seats.get(node).is_some()

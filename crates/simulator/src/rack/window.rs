@@ -1,4 +1,4 @@
-//! Access of a thread to the part of a rack that it computes: windows of time, frames for other threads, results.
+//! Access to one part of a rack: windows of time, frames for other parts, results.
 
 use rackloom_protocol::forwarding::waits::Wait;
 use rackloom_protocol::{Instant, NodeId};
@@ -11,7 +11,7 @@ use crate::seat::{Activity, Body, Seat};
 use crate::watchdog::{Marks, StallCause, Waiting};
 
 impl Simulation {
-    /// Sets which members are on other threads. Call it before the run.
+    /// Sets which members are of other parts. Call it before the run.
     pub(crate) fn set_elsewhere(&mut self, elsewhere: Elsewhere) {
         self.fabric.set_elsewhere(elsewhere);
     }
@@ -48,17 +48,17 @@ impl Simulation {
         self.watchdog.marks()
     }
 
-    /// Notes progress of members on other threads.
+    /// Notes progress of members of other parts.
     pub(crate) const fn adopt(&mut self, marks: Marks) {
         self.watchdog.adopt(marks);
     }
 
-    /// Returns the frames that have left for members on other threads, by thread.
+    /// Returns the frames that have left for members of other parts, by part.
     pub(crate) fn parcels(&mut self) -> &mut [Parcel] {
         self.fabric.parcels()
     }
 
-    /// Schedules the arrival of frames from another thread.
+    /// Schedules the arrival of frames from another part.
     pub(crate) fn receive(&mut self, parcel: &mut Parcel) {
         self.fabric.receive(parcel);
     }
