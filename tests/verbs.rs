@@ -154,10 +154,11 @@ fn events_of_port_and_device_follow_the_links_of_the_seat_and_its_end() {
     }
     let rack = Rack::up("star: {nodes: 3, planes: 1}", "shared-memory", "");
     let watch = Watch::of(&rack, "n0");
-    rack.session.passes(&["inject", "link", "n0--s0", "--down", "--for", "5s"]);
+    rack.session.passes(&["inject", "link", "n0--s0", "--down"]);
     watch.line_with("PORT_ERR");
     let (_, state) = ended(rack.start("n1", &["ibv_devinfo", "-d", "rackloom0"]));
     assert!(state.contains("PORT_ACTIVE"), "the port of another seat: {state}");
+    rack.session.passes(&["heal"]);
     watch.line_with("PORT_ACTIVE");
     rack.session.passes(&["down"]);
     watch.line_with("DEVICE_FATAL");
@@ -175,8 +176,9 @@ fn each_plane_is_a_port_of_its_own() {
     rack.pair(&program("2"));
     {
         let watch = Watch::of(&rack, "n0");
-        rack.session.passes(&["inject", "plane 1", "--down", "--for", "5s"]);
+        rack.session.passes(&["inject", "plane 1", "--down"]);
         assert!(watch.line_with("PORT_ERR").ends_with("port 2"));
+        rack.session.passes(&["heal"]);
         assert!(watch.line_with("PORT_ACTIVE").ends_with("port 2"));
     }
     rack.session.passes(&["inject", "plane 1", "--down"]);
